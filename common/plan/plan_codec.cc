@@ -104,6 +104,12 @@ absl::StatusOr<PartitionPlan> MakePartitionPlan(const v1::Plan& plan) {
         absl::StrCat("top_k_fraction must be above 0 and at most 1, got ",
                      plan.top_k_fraction()));
   }
+  if (plan.incarnations_size() > 0 &&
+      plan.incarnations_size() != plan.num_workers()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a plan of ", plan.num_workers(), " workers has ",
+                     plan.incarnations_size(), " incarnations"));
+  }
   const Encoding* const gradients =
       EncodingOf(plan.wire(), plan.top_k_fraction());
   const Encoding* const weights = EncodingOf(plan.weights_wire());

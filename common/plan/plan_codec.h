@@ -18,8 +18,9 @@ DeviceMesh MeshOf(const v1::Plan& plan);
 // The cut that a published plan stands for; without servers into one shard.
 // Errors as PartitionPlan::Create;
 // InvalidArgument also: a mesh that is not of its workers, a parameter that
-// nobody holds, a wire format that this program does not have, or a
-// top_k_fraction that is out of range.
+// nobody holds, a wire format that this program does not have, a
+// top_k_fraction that is out of range, or incarnations that are not one for
+// each worker.
 absl::StatusOr<PartitionPlan> MakePartitionPlan(const v1::Plan& plan);
 
 }  // namespace tributary

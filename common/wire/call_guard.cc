@@ -183,12 +183,12 @@ absl::StatusOr<MemberPlace> CallGuard::PlaceOf(absl::string_view ticket) const {
   return *place;
 }
 
-absl::Status CallGuard::CheckRank(absl::string_view ticket,
-                                  uint32_t rank) const {
-  if (open_) return absl::OkStatus();
+absl::StatusOr<std::optional<MemberPlace>> CallGuard::CheckRank(
+    absl::string_view ticket, uint32_t rank) const {
+  if (open_) return std::nullopt;
   TRIBUTARY_ASSIGN_OR_RETURN(const MemberPlace place, PlaceOf(ticket));
   if (place.role != v1::ROLE_WORKER || place.index != rank) return NotAllowed();
-  return absl::OkStatus();
+  return place;
 }
 
 absl::Status CallGuard::Refuse(absl::Status status, absl::string_view method,

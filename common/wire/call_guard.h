@@ -88,8 +88,10 @@ class CallGuard : public std::enable_shared_from_this<CallGuard> {
                                absl::string_view method,
                                size_t message_bytes) const;
   // Checks a ticket that came another way than with a call: that it is of this
-  // rank, whatever the incarnation. Errors as Admit.
-  absl::Status CheckRank(absl::string_view ticket, uint32_t rank) const;
+  // rank. Returns the place that it proves, with an incarnation that the caller
+  // checks; none: this guard is Open. Errors as Admit.
+  absl::StatusOr<std::optional<MemberPlace>> CheckRank(absl::string_view ticket,
+                                                       uint32_t rank) const;
 
   // The connections of this process's ports; never null.
   const std::shared_ptr<PeerConnections>& connections() const {

@@ -161,6 +161,9 @@ void JobPlan::Publish(const Membership& membership, const std::string& host) {
   plan_->set_epoch(epoch);
   plan_->set_start_step(restore_step_);
   plan_->set_restore_from(restore_from_);
+  for (const Place& worker : membership.workers()) {
+    plan_->add_incarnations(worker.FirstIncarnation());
+  }
   if (SharesDirectory(membership, host)) {
     plan_->set_checkpoint_directory(checkpoint_directory_);
   }

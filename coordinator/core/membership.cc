@@ -183,14 +183,17 @@ absl::StatusOr<const Place*> Membership::Renew(v1::Role role, uint32_t index,
   return place;
 }
 
-absl::Status Membership::CheckWorker(uint32_t rank,
+absl::Status Membership::CheckHolder(v1::Role role, uint32_t index,
                                      uint64_t incarnation) const {
-  if (rank < workers().size() && workers()[rank].alive &&
-      workers()[rank].incarnation == incarnation) {
+  const bool is_server = role == v1::ROLE_SERVER;
+  const absl::Span<const Place> places = is_server ? servers() : workers();
+  if (index < places.size() && places[index].alive &&
+      places[index].incarnation == incarnation) {
     return absl::OkStatus();
   }
   return absl::FailedPreconditionError(
-      absl::StrCat("rank ", rank, " is not held by incarnation ", incarnation));
+      absl::StrCat(is_server ? "server " : "rank ", index,
+                   " is not held by incarnation ", incarnation));
 }
 
 int64_t Membership::Report(const v1::HeartbeatRequest& heartbeat,

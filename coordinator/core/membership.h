@@ -61,6 +61,9 @@ struct Place {
   bool Recomputes(const std::string& arithmetic) const {
     return !arithmetic.empty() && arithmetic != holder.arithmetic();
   }
+  // The first incarnation that may hold the place: the living holder's, or one
+  // after that of the last holder.
+  uint64_t FirstIncarnation() const { return incarnation + (alive ? 0 : 1); }
   std::string ShortName() const;  // "worker 1"
   std::string Name() const;       // "worker 1 (10.0.0.2, pid 55)"
 };
@@ -88,8 +91,13 @@ class Membership {
   absl::StatusOr<const Place*> Renew(v1::Role role, uint32_t index,
                                      uint64_t incarnation, int64_t now_micros);
 
-  // FailedPrecondition unless the rank is held by this living process.
-  absl::Status CheckWorker(uint32_t rank, uint64_t incarnation) const;
+  // FailedPrecondition unless the place, or the rank, is held by this living
+  // process.
+  absl::Status CheckHolder(v1::Role role, uint32_t index,
+                           uint64_t incarnation) const;
+  absl::Status CheckWorker(uint32_t rank, uint64_t incarnation) const {
+    return CheckHolder(v1::ROLE_WORKER, rank, incarnation);
+  }
 
   // Stores what a member reports in a heartbeat. Returns the step that it has
   // begun under the heartbeat's plan; a late copy of an earlier heartbeat does

@@ -65,8 +65,8 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
   grpc::Status GetPlan(grpc::ServerContext* context,
                        const v1::GetPlanRequest* request,
                        v1::Plan* response) override {
-    return Admitted(context, "GetPlan", *request, [&](const Caller&) {
-      return Give(control_->GetPlan(*request), response);
+    return Admitted(context, "GetPlan", *request, [&](const Caller& caller) {
+      return Give(control_->GetPlan(*request, caller.place), response);
     });
   }
   grpc::Status Heartbeat(grpc::ServerContext* context,

@@ -67,7 +67,8 @@ absl::Status JobControl::Hold(const absl::Condition& decided,
 }
 
 absl::StatusOr<v1::Plan> JobControl::GetPlan(
-    const v1::GetPlanRequest& request) {
+    const v1::GetPlanRequest& request,
+    const std::optional<MemberPlace>& member) {
   absl::MutexLock lock(&mu_);
   const JobState& state = core_.state();
   const auto there = [&state, &request] {
@@ -84,6 +85,10 @@ absl::StatusOr<v1::Plan> JobControl::GetPlan(
     return absl::AbortedError(state.message());
   }
   if (state.over()) return absl::FailedPreconditionError("the job is done");
+  if (member && member->role != v1::ROLE_OBSERVER) {
+    TRIBUTARY_RETURN_IF_ERROR(state.membership().CheckHolder(
+        member->role, member->index, member->incarnation));
+  }
   if (there()) return *state.plan();
   if (closed_) return absl::UnavailableError("the coordinator is closing");
   if (state.plan() != nullptr && !state.wants_new_plan()) {

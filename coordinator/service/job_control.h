@@ -10,6 +10,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/telemetry/histogram.h"
+#include "common/wire/member_ticket.h"
 #include "coordinator/service/job_core.h"
 #include "coordinator/service/job_status.h"
 
@@ -35,7 +36,10 @@ class JobControl {
   absl::StatusOr<v1::RegisterResponse> Register(
       const v1::RegisterRequest& request);
   absl::Status DeclareModel(const v1::DeclareModelRequest& request);
-  absl::StatusOr<v1::Plan> GetPlan(const v1::GetPlanRequest& request);
+  // `member`: the place that the caller's ticket proves; none: it has no place.
+  absl::StatusOr<v1::Plan> GetPlan(
+      const v1::GetPlanRequest& request,
+      const std::optional<MemberPlace>& member = std::nullopt);
   absl::StatusOr<v1::HeartbeatResponse> Heartbeat(
       const v1::HeartbeatRequest& request);
   absl::Status ReportEvaluation(const v1::ReportEvaluationRequest& request);

@@ -59,7 +59,9 @@ void GradientAggregator::StartAt(int64_t steps) {
   received_.assign(workers, false);
   open_.assign(workers, Contribution());
   committed_.assign(workers, NoneYet());
-  fence_.assign(workers, 0);
+  fence_ = options_.fences;
+  if (TRIBUTARY_MUTATED("fences-begin-at-zero")) fence_.clear();
+  fence_.resize(workers, 0);
   recomputes_since_.assign(workers, 0);
   OpenStep();
 }

@@ -56,6 +56,8 @@ class GradientAggregator {
     // that does not contribute counts as received, without samples. Gathered
     // steps only.
     std::vector<bool> members = {};
+    // [rank]: incarnations before it are fenced from the start; empty: none is.
+    std::vector<uint64_t> fences = {};
   };
   enum class Verdict {
     kAdded,       // new
@@ -80,7 +82,7 @@ class GradientAggregator {
   int num_members() const;
 
   // Forgets all contributions and records that every rank has finished `steps`
-  // steps.
+  // steps. The fences are those of the options again.
   void StartAt(int64_t steps);
 
   // Only kAdded changes what is held. Accepting a repetition from a newer
@@ -98,6 +100,11 @@ class GradientAggregator {
   // applied, the earlier bits count; this incarnation's contribution is
   // acknowledged without comparing bytes.
   bool Fence(int rank, uint64_t incarnation, bool recomputes = false);
+
+  // Whether another process has taken the rank from this incarnation.
+  bool IsFenced(int rank, uint64_t incarnation) const {
+    return incarnation < fence_[rank];
+  }
 
   // The step that the rank has to contribute to next, from 0.
   int64_t wanted_step(int rank) const { return applied_.steps(rank); }

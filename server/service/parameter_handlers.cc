@@ -193,10 +193,15 @@ absl::Status ParameterHandlers::UseMemory(const v1::PushPullRequest& request,
 
 absl::StatusOr<MemoryListener::Admitted> ParameterHandlers::Admit(
     const v1::SharedMemoryHello& hello, const UniqueFd& memory) {
-  TRIBUTARY_RETURN_IF_ERROR(guard_->CheckRank(hello.ticket(), hello.rank()));
+  TRIBUTARY_ASSIGN_OR_RETURN(const std::optional<MemberPlace> worker,
+                             guard_->CheckRank(hello.ticket(), hello.rank()));
   const std::shared_ptr<ServedPlan> served = this->served();
   TRIBUTARY_RETURN_IF_ERROR(
       ServedPlan::CheckAddress(served.get(), hello.address()));
+  if (worker) {
+    TRIBUTARY_RETURN_IF_ERROR(served->CheckHolder(
+        hello.address(), worker->index, worker->incarnation));
+  }
   if (hello.token() != memory_token_) {
     return absl::PermissionDeniedError("the token is another server's");
   }
@@ -287,8 +292,17 @@ void ParameterHandlers::Initialize(RawCall* call) {
   const auto served = Accept(call, &request, &payload);
   if (!served) return;
   bytes_received_ += payload.size();
-  const absl::Status status = served->store().Initialize(
-      static_cast<int>(request.address().block()), request.crc32c(), payload);
+  // The request names no rank, but its sender's ticket does.
+  const std::optional<MemberPlace>& worker = call->caller().place;
+  absl::Status status;
+  if (worker) {
+    status = served->CheckHolder(request.address(), worker->index,
+                                 worker->incarnation);
+  }
+  if (status.ok()) {
+    status = served->store().Initialize(
+        static_cast<int>(request.address().block()), request.crc32c(), payload);
+  }
   if (!status.ok()) return Fail(call, status);
   call->Answer(EncodeFrame(v1::InitializeResponse(), {}));
 }

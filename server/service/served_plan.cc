@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/plan/plan_codec.h"
+#include "common/status/status_macros.h"
 #include "server/service/block_address.h"
 #include "server/store/rejection.h"
 #include "spdlog/spdlog.h"
@@ -77,6 +78,7 @@ ParameterShard::Options ServedPlan::OptionsOf(ShardSetup setup,
   options.plan = &partition_;
   options.shard = shard_;
   options.num_workers = plan_.num_workers();
+  options.fences = {plan_.incarnations().begin(), plan_.incarnations().end()};
   if (plan_.has_mesh()) options.mesh = MeshOf(plan_);
   options.training = std::move(setup.training);
   options.ops = setup.ops;
@@ -131,14 +133,26 @@ absl::Status ServedPlan::CheckAddress(const ServedPlan* served,
   return CheckAddress(served, address);
 }
 
+absl::Status ServedPlan::CheckRank(uint32_t rank) const {
+  if (rank < static_cast<uint32_t>(plan_.num_workers())) {
+    return absl::OkStatus();
+  }
+  return Reject(Rejection::kRank,
+                absl::InvalidArgumentError(absl::StrCat(
+                    "rank ", rank, ", wanted below ", plan_.num_workers())));
+}
+
+absl::Status ServedPlan::CheckHolder(const v1::BlockAddress& address,
+                                     uint32_t rank,
+                                     uint64_t incarnation) const {
+  TRIBUTARY_RETURN_IF_ERROR(CheckRank(rank));
+  return store_.CheckFence(static_cast<int>(address.block()),
+                           static_cast<int>(rank), incarnation);
+}
+
 absl::StatusOr<RankProgress> ServedPlan::ReadClock(
     const v1::ClockRequest& request) {
-  if (request.rank() >= static_cast<uint32_t>(plan_.num_workers())) {
-    return Reject(
-        Rejection::kRank,
-        absl::InvalidArgumentError(absl::StrCat(
-            "rank ", request.rank(), ", wanted below ", plan_.num_workers())));
-  }
+  TRIBUTARY_RETURN_IF_ERROR(CheckRank(request.rank()));
   return store_.ReadClock(static_cast<int>(request.rank()),
                           request.incarnation(), request.recomputes());
 }

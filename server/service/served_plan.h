@@ -65,6 +65,10 @@ class ServedPlan {
   // The same for a call that names no block.
   static absl::Status CheckAddress(const ServedPlan* served,
                                    const v1::StatisticsRequest& request);
+  // FailedPrecondition: another process has taken the rank from this
+  // incarnation. `address` as CheckAddress accepts it.
+  absl::Status CheckHolder(const v1::BlockAddress& address, uint32_t rank,
+                           uint64_t incarnation) const;
   absl::StatusOr<RankProgress> ReadClock(const v1::ClockRequest& request);
   // InvalidArgument, at once, for an unknown phase.
   void ReadStatistics(const v1::StatisticsRequest& request,
@@ -82,6 +86,7 @@ class ServedPlan {
 
  private:
   ParameterShard::Options OptionsOf(ShardSetup setup, AskPeer ask_peer) const;
+  absl::Status CheckRank(uint32_t rank) const;
   // Asks every other shard that has elements.
   void AskPeers(int64_t step, StatisticsKind kind, const AskPeer& ask) const;
 

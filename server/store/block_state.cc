@@ -41,7 +41,8 @@ BlockState::BlockState(const Block& block, const Options& options)
       aggregator_({.num_workers = options.num_workers,
                    .gathers = options.policy->gathers(),
                    .drops_late = options.policy->drops_late(),
-                   .members = options.members}),
+                   .members = options.members,
+                   .fences = options.fences}),
       gradient_(block, &aggregator_, options.summation.group) {}
 
 void BlockState::SetWeights(const Payload& payload, uint32_t crc32c) {

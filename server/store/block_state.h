@@ -39,7 +39,8 @@ class BlockState {
     const SyncPolicy* policy = nullptr;
     const ParameterSpecs* parameters = nullptr;  // of the plan; outlives it
     int num_workers = 1;
-    std::vector<bool> members;  // as in GradientAggregator::Options
+    std::vector<bool> members;  // these two as in GradientAggregator::Options
+    std::vector<uint64_t> fences;
     // Keeps the previous weights for the replacement of a lost worker.
     bool keep_previous = false;
     std::shared_ptr<SharedArena> memory;  // for weights, while it has room

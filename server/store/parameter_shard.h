@@ -57,6 +57,9 @@ class ParameterShard {
                                          bool recomputes = false) {
     return blocks_.ReadClock(rank, incarnation, recomputes);
   }
+  absl::Status CheckFence(int block, int rank, uint64_t incarnation) const {
+    return blocks_.CheckFence(block, rank, incarnation);
+  }
 
   // Reads this shard's sums; waits until they are complete.
   void ReadStatistics(int64_t step, StatisticsKind kind,

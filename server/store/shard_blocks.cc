@@ -27,6 +27,7 @@ ShardBlocks::ShardBlocks(ShardOptions options)
                    .parameters = &options_.plan->parameters(),
                    .num_workers = options_.num_workers,
                    .members = MembersOf(block),
+                   .fences = options_.fences,
                    .keep_previous = training().keep_previous &&
                                     !TRIBUTARY_MUTATED("previous-dropped"),
                    .memory = options_.memory,
@@ -119,6 +120,14 @@ absl::StatusOr<RankProgress> ShardBlocks::ReadClock(int rank,
     progress.Add(here);
   }
   return progress;
+}
+
+absl::Status ShardBlocks::CheckFence(int block, int rank,
+                                     uint64_t incarnation) const {
+  BlockState& checked = *blocks_[block];
+  absl::MutexLock lock(&checked.mu);
+  return checked.aggregator().IsFenced(rank, incarnation) ? FencedError(rank)
+                                                          : absl::OkStatus();
 }
 
 uint64_t ShardBlocks::waiting_calls() const {

@@ -31,6 +31,7 @@ struct ShardOptions {
   const PartitionPlan* plan = nullptr;  // outlives the shard
   int shard = 0;
   int num_workers = 1;
+  std::vector<uint64_t> fences;  // as in GradientAggregator::Options
   // The workers' mesh; default: every worker holds all parameters.
   std::optional<DeviceMesh> mesh;
   ShardTraining training;
@@ -85,6 +86,9 @@ class ShardBlocks {
   // FailedPrecondition: there is a later incarnation.
   absl::StatusOr<RankProgress> ReadClock(int rank, uint64_t incarnation,
                                          bool recomputes);
+  // FailedPrecondition: another process has taken the rank from this
+  // incarnation.
+  absl::Status CheckFence(int block, int rank, uint64_t incarnation) const;
 
   int64_t MinVersion() const;
   int64_t MaxVersion() const;

@@ -42,6 +42,7 @@ constexpr Mutation kMutations[] = {
     {"no-incarnation-fence", 3000},
     {"no-epoch-fence", 100},
     {"no-fence-at-clock", 5000},
+    {"fences-begin-at-zero", 1000},
     {"committed-forgotten", 1000},
     {"closed-step-takes-more", 5000},
     {"no-wake-after-push", 100},

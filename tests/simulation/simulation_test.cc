@@ -36,10 +36,10 @@ TEST_F(SimulationTest, FixedSeedsKeepEveryInvariantWhileEverythingGoesWrong) {
   for (uint64_t seed = 1; seed <= kFixedSeeds && !HasFailure(); ++seed) {
     ExpectPasses(seed, &faults);
   }
-  std::set<std::string> wanted = {"answer damaged",   "contribution repeated",
-                                  "gradient damaged", "message cut off",
-                                  "message delayed",  "message lost",
-                                  "message repeated", "state not saved"};
+  std::set<std::string> wanted = {
+      "answer damaged",  "contribution repeated", "former holder called",
+      "message cut off", "gradient damaged",      "message delayed",
+      "message lost",    "message repeated",      "state not saved"};
   for (int kind = 0; kind <= static_cast<int>(Mishap::Kind::kDamagedCheckpoint);
        ++kind) {
     wanted.insert(NameOf(static_cast<Mishap::Kind>(kind)));

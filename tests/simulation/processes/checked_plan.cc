@@ -27,6 +27,41 @@ CheckedPlan::CheckedPlan(Context* context, const v1::Plan& plan,
   ledger.may_skip = context->scenario.backup_workers > 0;
   const auto& blocks = served_.partition().blocks(served_.shard());
   for (size_t b = 0; b < blocks.size(); ++b) ledgers_.emplace_back(ledger);
+  for (testing::ContributionLedger& of_block : ledgers_) {
+    for (int rank = 0; rank < plan.incarnations_size(); ++rank) {
+      of_block.Fence(static_cast<uint32_t>(rank), plan.incarnations(rank));
+    }
+  }
+}
+
+void CheckedPlan::CallAsFormerHolders() {
+  const v1::Plan& plan = served_.plan();
+  const auto& blocks = served_.partition().blocks(served_.shard());
+  if (blocks.empty()) return;
+  const v1::BlockAddress address = AddressOf(plan, served_.shard(), 0);
+  const std::vector<float> gradient(static_cast<size_t>(blocks[0].size), 1.0f);
+  for (int rank = 0; rank < plan.incarnations_size(); ++rank) {
+    if (plan.incarnations(rank) < 2) continue;
+    PushCall push{.address = address};
+    Contribution& sent = push.contribution;
+    sent.rank = static_cast<uint32_t>(rank);
+    sent.incarnation = plan.incarnations(rank) - 1;
+    sent.step = plan.start_step();
+    sent.samples = 1;
+    sent.payload =
+        Payload::Copy(gradient.data(), gradient.size() * sizeof(float));
+    sent.crc32c = sent.payload.ScanFloats().crc32c;
+    const ClockCall clock{address, sent.rank, sent.incarnation};
+    ReadClock(clock, [this, &clock](absl::StatusOr<RankProgress> progress) {
+      if (!progress.ok()) return;
+      Judge(absl::InternalError(absl::StrCat(
+                "rank ", clock.rank, " is answered as incarnation ",
+                clock.incarnation, ", which lost it before this plan")),
+            clock.address);
+    });
+    PushPull(push, [](const absl::StatusOr<WeightsSnapshot>&) {});
+    ++context_->network.faults()["former holder called"];
+  }
 }
 
 void CheckedPlan::Judge(const absl::Status& status,

@@ -61,6 +61,10 @@ class CheckedPlan {
   void AddStatistics(const v1::StatisticsRequest& request,
                      std::vector<double> values);
 
+  // The calls of processes that lost a rank before this plan, and have kept
+  // their ticket and learned the plan from somebody else. They must not count.
+  void CallAsFormerHolders();
+
  private:
   // An error is a violation.
   void Judge(const absl::Status& status, const v1::BlockAddress& address);

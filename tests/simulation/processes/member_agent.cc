@@ -91,10 +91,10 @@ void MemberAgent::TryToGetPlan(uint64_t min_epoch, Reply<v1::Plan> done,
       options_.process, SimulatedCoordinator::kAddress, "get plan", Kind::kWork,
       absl::ToInt64Microseconds(CoordinatorClient::kHold +
                                 CoordinatorClient::kAttemptTimeout),
-      [min_epoch](Process& process, Reply<v1::Plan> reply) {
+      [min_epoch, member = Place()](Process& process, Reply<v1::Plan> reply) {
         static_cast<SimulatedCoordinator&>(process).GetPlan(
             min_epoch, absl::ToInt64Microseconds(CoordinatorClient::kHold),
-            std::move(reply));
+            member, std::move(reply));
       },
       [=, this](absl::StatusOr<v1::Plan> plan) {
         if (left_) return;

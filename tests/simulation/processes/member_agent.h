@@ -66,6 +66,13 @@ class MemberAgent {
             std::type_identity_t<Reply<T>> done, int attempt = 1);
   void After(absl::Duration pause, Kind kind, std::function<void()> then);
   absl::Duration Backoff(int attempt);
+  // What this process's ticket proves.
+  MemberPlace Place() const {
+    return {.job_id = job_id(),
+            .role = options_.registration.role(),
+            .index = index(),
+            .incarnation = incarnation()};
+  }
   absl::Duration Now() const {
     return absl::Microseconds(options_.world->now());
   }

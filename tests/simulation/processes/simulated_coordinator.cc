@@ -51,9 +51,10 @@ void SimulatedCoordinator::Idle(int64_t micros, std::function<void()> then) {
 // ---- calls
 
 void SimulatedCoordinator::GetPlan(uint64_t min_epoch, int64_t wait_micros,
+                                   const MemberPlace& member,
                                    Reply<v1::Plan> reply) {
-  plan_calls_.push_back(
-      {min_epoch, context_->world.now() + wait_micros, std::move(reply)});
+  plan_calls_.push_back({min_epoch, context_->world.now() + wait_micros, member,
+                         std::move(reply)});
   AnswerPlanCalls();
 }
 
@@ -62,7 +63,7 @@ void SimulatedCoordinator::AnswerPlanCalls() {
   for (PlanCall& call : calls) {
     v1::GetPlanRequest request;  // without a wait
     request.set_min_epoch(call.min_epoch);
-    absl::StatusOr<v1::Plan> plan = control_->GetPlan(request);
+    absl::StatusOr<v1::Plan> plan = control_->GetPlan(request, call.member);
     if (absl::IsDeadlineExceeded(plan.status()) &&
         call.until > context_->world.now()) {
       plan_calls_.push_back(std::move(call));

@@ -50,7 +50,8 @@ class SimulatedCoordinator final : public Process {
     return Do([&](JobControl& job) { return job.Heartbeat(request); });
   }
   // Answers when there is such a plan, or after this time.
-  void GetPlan(uint64_t min_epoch, int64_t wait_micros, Reply<v1::Plan> reply);
+  void GetPlan(uint64_t min_epoch, int64_t wait_micros,
+               const MemberPlace& member, Reply<v1::Plan> reply);
 
   bool over() const {
     return phase_ == v1::JOB_PHASE_DONE || phase_ == v1::JOB_PHASE_FAILED;
@@ -72,6 +73,7 @@ class SimulatedCoordinator final : public Process {
   struct PlanCall {
     uint64_t min_epoch;
     int64_t until;
+    MemberPlace member;
     Reply<v1::Plan> reply;
   };
   struct FinalRead {

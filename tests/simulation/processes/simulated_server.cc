@@ -226,6 +226,7 @@ void SimulatedServer::Serve(const std::optional<WholeState>& restored) {
     if (!status.ok()) return End(status);
   }
   serving_ = std::move(serving);
+  serving_->CallAsFormerHolders();
   last_cut_ = 0;
   TRIBUTARY_TRACE(context_->world, name(), " serves shard ", member_.index(),
                   " of plan epoch ", plan.epoch(), " after step ",

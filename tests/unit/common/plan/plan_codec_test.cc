@@ -96,6 +96,20 @@ TEST(PlanCodecTest, AFractionOfTopKThatIsOutOfRangeIsRefused) {
   }
 }
 
+TEST(PlanCodecTest, IncarnationsThatAreNotOneForEachWorkerAreRefused) {
+  v1::Plan plan = PlanWith(v1::WIRE_FORMAT_FLOAT32);
+  plan.set_num_workers(2);
+  EXPECT_TRUE(MakePartitionPlan(plan).ok()) << "none is known";
+  plan.add_incarnations(4);
+  EXPECT_THAT(MakePartitionPlan(plan).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "a plan of 2 workers has 1 incarnations"));
+  plan.add_incarnations(5);
+  EXPECT_TRUE(MakePartitionPlan(plan).ok());
+  plan.add_incarnations(6);
+  EXPECT_FALSE(MakePartitionPlan(plan).ok());
+}
+
 TEST(PlanCodecTest, AWireFormatOfALaterProgramIsRefused) {
   EXPECT_THAT(
       MakePartitionPlan(PlanWith(static_cast<v1::WireFormat>(99))).status(),

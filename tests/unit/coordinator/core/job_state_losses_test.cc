@@ -70,6 +70,24 @@ TEST_F(JobStateTest, AnotherProcessTakesALostWorkersPlaceAndThePlanStays) {
                           "worker 1 (node-other, pid 7) takes its place"));
 }
 
+// A server that begins with the plan knows no earlier holder of a rank.
+TEST_F(JobStateTest, APlanSaysWhichHoldersOfItsRanksCount) {
+  Run(3);
+  EXPECT_THAT(state_->plan()->incarnations(),
+              ElementsAre(workers_[0].incarnation(), workers_[1].incarnation(),
+                          workers_[2].incarnation()));
+  state_->MemberLost(v1::ROLE_WORKER, 1, /*pid=*/7, "killed", now_);
+  state_->MemberLost(v1::ROLE_WORKER, 2, /*pid=*/7, "killed", now_);
+  const v1::RegisterResponse next = Join(v1::ROLE_WORKER, "other");
+  ASSERT_EQ(next.index(), 1u);
+  state_->MemberLost(v1::ROLE_SERVER, 0, /*pid=*/7, "killed", now_);
+  Join(v1::ROLE_SERVER, "another");
+  ASSERT_EQ(state_->plan()->epoch(), 2u);
+  EXPECT_THAT(state_->plan()->incarnations(),
+              ElementsAre(workers_[0].incarnation(), next.incarnation(),
+                          workers_[2].incarnation() + 1));
+}
+
 TEST_F(JobStateTest, AShrinkingJobGivesALostRankToTheLeastLoadedWorker) {
   on_worker_loss_ = v1::WORKER_LOSS_SHRINK;
   Run(3);

@@ -174,6 +174,26 @@ TEST(MembershipTest, LapsedPlaceIsTakenByANewcomerAndTheOldHolderIsFenced) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("to a newer one"));
 }
 
+TEST(MembershipTest, OnlyTheLivingHolderHoldsAPlace) {
+  Membership members(1, 1, kLease);
+  const auto holds = [&members](v1::Role role, uint64_t incarnation) {
+    return members.CheckHolder(role, 0, incarnation).ok();
+  };
+  const uint64_t old = (*members.Register(Worker("a"), 0))->incarnation;
+  EXPECT_TRUE(holds(v1::ROLE_WORKER, old));
+  EXPECT_FALSE(holds(v1::ROLE_SERVER, old));
+  EXPECT_FALSE(members.CheckHolder(v1::ROLE_WORKER, 1, old).ok());
+  EXPECT_EQ(members.workers()[0].FirstIncarnation(), old);
+  members.Expire(kLease + 1);
+  EXPECT_FALSE(holds(v1::ROLE_WORKER, old));
+  EXPECT_EQ(members.workers()[0].FirstIncarnation(), old + 1);
+  const uint64_t next =
+      (*members.Register(Worker("b"), kLease + 1))->incarnation;
+  EXPECT_FALSE(holds(v1::ROLE_WORKER, old));
+  EXPECT_TRUE(holds(v1::ROLE_WORKER, next));
+  EXPECT_EQ(members.workers()[0].FirstIncarnation(), next);
+}
+
 TEST(MembershipTest, LeaseLivesToItsLastMicrosecondAndIsReportedLostOnce) {
   Membership members(1, 1, kLease);
   members.Register(Worker("a"), 100).value();

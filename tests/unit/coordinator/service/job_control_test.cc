@@ -137,6 +137,37 @@ TEST(JobControlTest, WhoComesForAPlanWhenTheJobIsDoneGoesHome) {
   EXPECT_TRUE(absl::IsFailedPrecondition(control.GetPlan({}).status()));
 }
 
+TEST(JobControlTest, APlanIsForThoseWhoHoldAPlace) {
+  ManualClock clock;
+  JobControl control({.state = Options(), .clock = &clock});
+  const auto server = Join(control, v1::ROLE_SERVER, "server");
+  std::vector<v1::RegisterResponse> workers;
+  for (int i = 0; i < kWorkers; ++i) {
+    workers.push_back(
+        Join(control, v1::ROLE_WORKER, absl::StrCat("worker-", i)));
+  }
+  Declare(control, workers[0]);
+  const auto ask = [&](v1::Role role, const v1::RegisterResponse& place) {
+    return control
+        .GetPlan({}, MemberPlace{.role = role,
+                                 .index = place.index(),
+                                 .incarnation = place.incarnation()})
+        .status();
+  };
+  EXPECT_TRUE(ask(v1::ROLE_SERVER, server).ok());
+  EXPECT_TRUE(ask(v1::ROLE_WORKER, workers[0]).ok());
+  EXPECT_TRUE(ask(v1::ROLE_OBSERVER, {}).ok());
+  control.MemberLost(v1::ROLE_WORKER, 0, 0, "killed");
+  EXPECT_TRUE(absl::IsFailedPrecondition(ask(v1::ROLE_WORKER, workers[0])));
+  const auto next = Join(control, v1::ROLE_WORKER, "another");
+  ASSERT_EQ(next.index(), workers[0].index());
+  EXPECT_TRUE(ask(v1::ROLE_WORKER, next).ok());
+  EXPECT_TRUE(absl::IsFailedPrecondition(ask(v1::ROLE_WORKER, workers[0])));
+  control.MemberLost(v1::ROLE_SERVER, 0, 0, "killed");
+  Join(control, v1::ROLE_SERVER, "another server");
+  EXPECT_TRUE(absl::IsFailedPrecondition(ask(v1::ROLE_SERVER, server)));
+}
+
 // A process that has outlived its job and its coordinator.
 TEST(JobControlTest, AHeartbeatOfAnotherJobRenewsNoLease) {
   ManualClock clock;

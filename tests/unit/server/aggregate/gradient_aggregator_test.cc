@@ -90,6 +90,25 @@ TEST(GradientAggregatorTest, AFenceHoldsBeforeTheReplacementSendsAnything) {
   EXPECT_EQ(aggregator.Add(Make(1, 0, 12, /*incarnation=*/1)), Verdict::kAdded);
 }
 
+// A server that takes over a shard has seen none of the earlier holders.
+TEST(GradientAggregatorTest, FormerHoldersAreFencedFromTheStart) {
+  GradientAggregator aggregator({.num_workers = 2, .fences = {5, 1}});
+  for (const int64_t start : {0, 7}) {
+    aggregator.StartAt(start);
+    EXPECT_FALSE(aggregator.Fence(0, 4));
+    EXPECT_TRUE(aggregator.IsFenced(0, 4));
+    EXPECT_EQ(aggregator.Add(Make(0, start, 11, /*incarnation=*/4)),
+              Verdict::kFenced);
+    EXPECT_EQ(aggregator.Add(Make(1, start, 12, /*incarnation=*/1)),
+              Verdict::kAdded);
+    EXPECT_EQ(aggregator.Add(Make(0, start, 11, /*incarnation=*/5)),
+              Verdict::kAdded);
+    EXPECT_TRUE(aggregator.Fence(0, 9));
+    EXPECT_TRUE(aggregator.IsFenced(0, 8));
+    EXPECT_FALSE(aggregator.IsFenced(0, 9));
+  }
+}
+
 // On another kind of device, say. Of the open step its bits replace the earlier
 // ones, so that the rank is missing until they have come.
 TEST(GradientAggregatorTest, ARankThatComputesOtherBitsGivesTheOpenStepAnew) {

@@ -26,6 +26,8 @@ class ServedPlanTest : public ::testing::Test {
     plan_.set_bucket_bytes(1 << 16);
     plan_.add_servers("a:1");
     plan_.add_servers("b:1");
+    plan_.add_incarnations(4);
+    plan_.add_incarnations(9);
     ToProto({{"w", {3}}, {"x", {3}}}, plan_.mutable_parameters());
     ShardSetup setup;
     setup.training.learning_rate = [](int64_t) { return 1.0; };
@@ -96,8 +98,28 @@ TEST_F(ServedPlanTest, RefusesTheClockOfARankThatThereIsNot) {
   request.set_rank(2);
   EXPECT_THAT(served_->ReadClock(request).status(),
               StatusIs(absl::StatusCode::kInvalidArgument, "wanted below 2"));
+  EXPECT_THAT(served_->CheckHolder(Address(4, 0), 2, 1),
+              StatusIs(absl::StatusCode::kInvalidArgument, "wanted below 2"));
   request.set_rank(1);
+  request.set_incarnation(9);
   TRIBUTARY_EXPECT_OK(served_->ReadClock(request));
+}
+
+TEST_F(ServedPlanTest, RefusesWhoeverLostARankBeforeIt) {
+  v1::ClockRequest request;
+  request.set_rank(1);
+  request.set_incarnation(8);
+  EXPECT_THAT(served_->ReadClock(request).status(),
+              StatusIs(absl::StatusCode::kFailedPrecondition, "fenced"));
+  EXPECT_THAT(served_->CheckHolder(Address(4, 0), 1, 8),
+              StatusIs(absl::StatusCode::kFailedPrecondition, "fenced"));
+  TRIBUTARY_EXPECT_OK(served_->CheckHolder(Address(4, 0), 0, 8));
+  // Whoever loses it later, from the first call of the next holder on.
+  request.set_incarnation(12);
+  TRIBUTARY_EXPECT_OK(served_->CheckHolder(Address(4, 0), 1, 9));
+  TRIBUTARY_EXPECT_OK(served_->ReadClock(request));
+  EXPECT_THAT(served_->CheckHolder(Address(4, 0), 1, 9),
+              StatusIs(absl::StatusCode::kFailedPrecondition, "fenced"));
 }
 
 TEST_F(ServedPlanTest, RefusesAnUnknownPhaseAtOnce) {
