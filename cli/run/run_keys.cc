@@ -69,6 +69,7 @@ absl::StatusOr<RunAccess> MakeRunAccess(bool insecure,
           "--metrics-token-file and --insecure exclude each other");
     }
     access.pages.insecure = true;
+    access.pages.health_listen = telemetry.health_listen;
     TRIBUTARY_ASSIGN_OR_RETURN(
         access.coordinator,
         Access::Read({.insecure = true}, PeerRole::kCoordinator));

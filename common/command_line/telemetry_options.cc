@@ -17,6 +17,10 @@ void AddTelemetryOptions(CommandLine& command, TelemetryOptions* options) {
       .TypeName("FILE");
   command.AddFlag("--insecure-metrics", &options->insecure_metrics,
                   "serve these pages in clear text to other machines, too");
+  command.AddOption(
+      "--health-listen", &options->health_listen,
+      "HOST:PORT of this machine alone for /healthz, which\n"
+      "readers of the other pages cannot keep busy; default: none");
   const std::map<std::string, LogFormat> formats = {{"text", LogFormat::kText},
                                                     {"json", LogFormat::kJson}};
   command.AddChoice("--log-format", &options->log.format, formats,

@@ -14,9 +14,11 @@ struct TelemetryOptions {
   std::string metrics_listen;  // host:port; empty: no metrics
   std::string metrics_token_file;
   bool insecure_metrics = false;  // open, in clear text, to other machines
+  std::string health_listen;      // PageAccess::health_listen
 };
 
-// Adds the flags --metrics-listen, --log-format and --log-level.
+// Adds the flags --metrics-listen, --health-listen, --log-format and
+// --log-level.
 void AddTelemetryOptions(CommandLine& command, TelemetryOptions* options);
 
 }  // namespace tributary

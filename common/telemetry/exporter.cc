@@ -51,6 +51,7 @@ Exporter::Handle::~Handle() {
 
 absl::StatusOr<std::unique_ptr<Exporter>> Exporter::Start(Options options) {
   std::unique_ptr<Exporter> exporter(new Exporter(std::move(options)));
+  TRIBUTARY_RETURN_IF_ERROR(exporter->ListenForHealthChecks());
   const std::string& listen = exporter->options_.listen;
   if (listen.empty()) return exporter;
   HttpListener::Options http{.listen = listen,
@@ -73,7 +74,27 @@ absl::StatusOr<std::unique_ptr<Exporter>> Exporter::Start(Options options) {
   return exporter;
 }
 
-Exporter::~Exporter() { listener_.reset(); }
+absl::Status Exporter::ListenForHealthChecks() {
+  const std::string& listen = options_.access.health_listen;
+  if (listen.empty()) return absl::OkStatus();
+  TRIBUTARY_RETURN_IF_ERROR(CheckAddress(listen));
+  if (!IsLoopback(listen)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--health-listen must be of this machine alone, as 127.0.0.1:7091 is, "
+        "got ",
+        listen));
+  }
+  HttpListener::Options http{.listen = listen,
+                             .access = {.token = options_.access.token}};
+  http.pages["/healthz"] = [this] { return AnswerHealth(); };
+  TRIBUTARY_ASSIGN_OR_RETURN(health_, HttpListener::Start(std::move(http)));
+  return absl::OkStatus();
+}
+
+Exporter::~Exporter() {
+  listener_.reset();
+  health_.reset();
+}
 
 Exporter::Handle Exporter::AddSource(Source source) {
   absl::MutexLock lock(&mu_);

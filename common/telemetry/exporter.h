@@ -56,12 +56,15 @@ class Exporter {
   };
 
   // Without a listener everything else works, but no request ever comes. Errors
-  // as in HttpListener::Start.
+  // as in HttpListener::Start. InvalidArgument also: the port for health checks
+  // is not of this machine alone.
   static absl::StatusOr<std::unique_ptr<Exporter>> Start(Options options);
   ~Exporter();
 
   // The host:port under which others reach the listener; empty without one.
   const std::string& address() const { return address_; }
+  // The port of PageAccess::health_listen; 0 without it.
+  int health_port() const { return health_ ? health_->port() : 0; }
 
   [[nodiscard]] Handle AddSource(Source source);
   // The process is healthy when all checks are ok. The first failed check gives
@@ -75,13 +78,16 @@ class Exporter {
  private:
   explicit Exporter(Options options) : options_(std::move(options)) {}
   HttpAnswer AnswerHealth() const;
+  absl::Status ListenForHealthChecks();
 
   const Options options_;
   mutable absl::Mutex mu_;  // held while sources and checks are called
   std::list<Source> sources_ ABSL_GUARDED_BY(mu_);
   std::list<HealthCheck> checks_ ABSL_GUARDED_BY(mu_);
   std::string address_;
-  std::unique_ptr<HttpListener> listener_;  // last: its thread uses the rest
+  // Last, because their threads use the rest.
+  std::unique_ptr<HttpListener> health_;
+  std::unique_ptr<HttpListener> listener_;
 };
 
 }  // namespace tributary

@@ -4,8 +4,10 @@
 
 #include <fcntl.h>
 #include <microhttpd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -21,10 +23,12 @@
 namespace tributary {
 namespace {
 
-constexpr unsigned kMaxConnections = 16;
-constexpr unsigned kTimeoutSeconds = 5;
+// Connections that were shut and are not closed yet.
+constexpr size_t kShutConnections = 16;
+constexpr unsigned kSilentSeconds = 15;
+constexpr absl::Duration kLookEvery = absl::Milliseconds(200);
 constexpr size_t kMaxPageRequestBytes = 16 << 10;
-constexpr int kPageBacklog = 16;
+constexpr int kPageBacklog = 128;
 
 absl::Status CannotListen(const std::string& listen, absl::string_view why) {
   return absl::UnavailableError(
@@ -37,46 +41,6 @@ absl::StatusOr<UniqueFd> Listen(const std::string& listen) {
   auto sockets = ListenOn(listen, kPageBacklog);
   if (!sockets.ok()) return CannotListen(listen, sockets.status().message());
   return std::move(sockets->front());
-}
-
-// libmicrohttpd calls this once with the headers, then for each piece of the
-// body, which is discarded, and finally for the answer.
-MHD_Result OnRequest(void* listener, MHD_Connection* connection,
-                     const char* path, const char* method, const char*,
-                     const char*, size_t* body_bytes, void** seen) {
-  static char mark;
-  if (*seen == nullptr) {
-    *seen = &mark;
-    return MHD_YES;
-  }
-  if (*body_bytes > 0) {
-    *body_bytes = 0;
-    return MHD_YES;
-  }
-  const char* const authorization = MHD_lookup_connection_value(
-      connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_AUTHORIZATION);
-  const HttpAnswer answer = static_cast<const HttpListener*>(listener)->Answer(
-      method, path, authorization == nullptr ? "" : authorization);
-  MHD_Response* response = MHD_create_response_from_buffer(
-      answer.body.size(), const_cast<char*>(answer.body.data()),
-      MHD_RESPMEM_MUST_COPY);
-  if (response == nullptr) return MHD_NO;
-  MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE,
-                          answer.content_type.c_str());
-  for (const auto& [name, value] : answer.headers) {
-    MHD_add_response_header(response, name.c_str(), value.c_str());
-  }
-  if (answer.code == MHD_HTTP_UNAUTHORIZED) {
-    MHD_add_response_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE,
-                            "Basic realm=\"tributary\", charset=\"UTF-8\"");
-  }
-  if (answer.code == MHD_HTTP_METHOD_NOT_ALLOWED) {
-    MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
-  }
-  const MHD_Result queued = MHD_queue_response(
-      connection, static_cast<unsigned>(answer.code), response);
-  MHD_destroy_response(response);
-  return queued;
 }
 
 absl::Status CheckOpen(const std::string& listen, const PageAccess& access) {
@@ -111,7 +75,92 @@ bool ShowsToken(absl::string_view authorization, absl::string_view token) {
   return EqualSecrets(password, token);
 }
 
-HttpListener::HttpListener(Options options) : options_(std::move(options)) {}
+// What libmicrohttpd calls, on the thread of its daemon.
+class HttpListener::Callbacks {
+ public:
+  // Once with the headers, then for each piece of the body, which is discarded,
+  // and finally for the answer.
+  static MHD_Result OnRequest(void* self, MHD_Connection* connection,
+                              const char* path, const char* method, const char*,
+                              const char*, size_t* body_bytes, void** seen);
+  static void OnConnection(void* self, MHD_Connection* connection, void**,
+                           MHD_ConnectionNotificationCode what) {
+    auto& listener = *static_cast<HttpListener*>(self);
+    const int fd = SocketOf(connection);
+    if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
+      return listener.connections_.End(fd);
+    }
+    const MHD_ConnectionInfo* const peer =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    listener.connections_.Begin(
+        fd, peer == nullptr ? "" : PeerHost(*peer->client_addr));
+  }
+  static void OnCompleted(void* self, MHD_Connection* connection, void**,
+                          MHD_RequestTerminationCode) {
+    static_cast<HttpListener*>(self)->connections_.Answered(
+        SocketOf(connection));
+  }
+
+ private:
+  static int SocketOf(MHD_Connection* connection) {
+    return MHD_get_connection_info(connection,
+                                   MHD_CONNECTION_INFO_CONNECTION_FD)
+        ->connect_fd;
+  }
+  static absl::string_view Header(MHD_Connection* connection,
+                                  const char* name) {
+    const char* const value =
+        MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
+    return value == nullptr ? "" : value;
+  }
+};
+
+MHD_Result HttpListener::Callbacks::OnRequest(void* self,
+                                              MHD_Connection* connection,
+                                              const char* path,
+                                              const char* method, const char*,
+                                              const char*, size_t* body_bytes,
+                                              void** seen) {
+  static char mark;
+  if (*seen == nullptr) {
+    *seen = &mark;
+    return MHD_YES;
+  }
+  if (*body_bytes > 0) {
+    *body_bytes = 0;
+    return MHD_YES;
+  }
+  auto& listener = *static_cast<HttpListener*>(self);
+  listener.connections_.Asked(SocketOf(connection));
+  const HttpAnswer answer = listener.Answer(
+      method, path, Header(connection, MHD_HTTP_HEADER_AUTHORIZATION));
+  MHD_Response* response = MHD_create_response_from_buffer(
+      answer.body.size(), const_cast<char*>(answer.body.data()),
+      MHD_RESPMEM_MUST_COPY);
+  if (response == nullptr) return MHD_NO;
+  MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE,
+                          answer.content_type.c_str());
+  for (const auto& [name, value] : answer.headers) {
+    MHD_add_response_header(response, name.c_str(), value.c_str());
+  }
+  if (answer.code == MHD_HTTP_UNAUTHORIZED) {
+    MHD_add_response_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE,
+                            "Basic realm=\"tributary\", charset=\"UTF-8\"");
+  }
+  if (answer.code == MHD_HTTP_METHOD_NOT_ALLOWED) {
+    MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
+  }
+  const MHD_Result queued = MHD_queue_response(
+      connection, static_cast<unsigned>(answer.code), response);
+  MHD_destroy_response(response);
+  return queued;
+}
+
+HttpListener::HttpListener(Options options)
+    : options_(std::move(options)),
+      connections_(options_.clock, options_.limits,
+                   [](int fd) { shutdown(fd, SHUT_RDWR); }),
+      shown_(options_.access.own) {}
 
 absl::StatusOr<std::unique_ptr<HttpListener>> HttpListener::Start(
     Options options) {
@@ -123,10 +172,8 @@ absl::StatusOr<std::unique_ptr<HttpListener>> HttpListener::Start(
   listener->port_ = PortOf(listener->socket_.get());
   TRIBUTARY_ASSIGN_OR_RETURN(listener->daemon_,
                              listener->StartDaemon(access.own));
-  if (!access.own.certificate.empty() && access.renew) {
-    listener->thread_ =
-        std::thread([renewed = listener.get()] { renewed->Renew(); });
-  }
+  listener->thread_ =
+      std::thread([tended = listener.get()] { tended->Tend(); });
   return listener;
 }
 
@@ -147,12 +194,18 @@ absl::StatusOr<MHD_Daemon*> HttpListener::StartDaemon(const Credential& own) {
                : MHD_start_daemon(
                      MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL |
                          MHD_USE_ERROR_LOG | MHD_USE_ITC | tls,
-                     /*port=*/0, nullptr, nullptr, OnRequest, this,
+                     /*port=*/0, nullptr, nullptr, Callbacks::OnRequest, this,
                      // First, because all options use it.
                      MHD_OPTION_EXTERNAL_LOGGER, OnLog, nullptr,  //
                      MHD_OPTION_LISTEN_SOCKET, fd.get(),          //
-                     MHD_OPTION_CONNECTION_LIMIT, kMaxConnections,
-                     MHD_OPTION_CONNECTION_TIMEOUT, kTimeoutSeconds,
+                     MHD_OPTION_NOTIFY_CONNECTION, Callbacks::OnConnection,
+                     this,  //
+                     MHD_OPTION_NOTIFY_COMPLETED, Callbacks::OnCompleted,
+                     this,  //
+                     MHD_OPTION_CONNECTION_LIMIT,
+                     static_cast<unsigned>(options_.limits.connections +
+                                           kShutConnections),
+                     MHD_OPTION_CONNECTION_TIMEOUT, kSilentSeconds,
                      MHD_OPTION_CONNECTION_MEMORY_LIMIT, kMaxPageRequestBytes,
                      MHD_OPTION_ARRAY, more.data(), MHD_OPTION_END);
   if (daemon == nullptr) {
@@ -165,25 +218,37 @@ absl::StatusOr<MHD_Daemon*> HttpListener::StartDaemon(const Credential& own) {
   return daemon;
 }
 
-void HttpListener::Renew() {
-  Credential shown = options_.access.own;
+void HttpListener::Tend() {
+  const PageAccess& access = options_.access;
+  const bool renews = !access.own.certificate.empty() && access.renew;
+  const absl::Duration pause =
+      renews ? std::min(kLookEvery, access.renew_every) : kLookEvery;
+  absl::Duration since_renewal;
   while (true) {
     {
       absl::MutexLock lock(&mu_);
-      AwaitFor(&mu_, absl::Condition(&ends_), options_.access.renew_every);
+      AwaitFor(&mu_, absl::Condition(&ends_), pause);
       if (ends_) return;
     }
-    const absl::StatusOr<Credential> newest = options_.access.renew();
-    if (!newest.ok() || (newest->certificate == shown.certificate &&
-                         newest->key == shown.key)) {
-      continue;
-    }
-    const absl::StatusOr<MHD_Daemon*> next = StartDaemon(*newest);
-    if (!next.ok()) continue;  // perhaps only one of the two files is new yet
-    shown = *newest;
-    Retire();
-    daemon_ = *next;
+    connections_.ShutLate();
+    since_renewal += pause;
+    if (!renews || since_renewal < access.renew_every) continue;
+    since_renewal = absl::ZeroDuration();
+    Renew();
   }
+}
+
+void HttpListener::Renew() {
+  const absl::StatusOr<Credential> newest = options_.access.renew();
+  if (!newest.ok() || (newest->certificate == shown_.certificate &&
+                       newest->key == shown_.key)) {
+    return;
+  }
+  const absl::StatusOr<MHD_Daemon*> next = StartDaemon(*newest);
+  if (!next.ok()) return;  // perhaps only one of the two files is new yet
+  shown_ = *newest;
+  Retire();
+  daemon_ = *next;
 }
 
 void HttpListener::Retire() {

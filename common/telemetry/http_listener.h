@@ -14,9 +14,12 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "common/base/clock.h"
 #include "common/base/unique_fd.h"
 #include "common/security/certificate_authority.h"
+#include "common/telemetry/page_connections.h"
 
+struct MHD_Connection;
 struct MHD_Daemon;
 
 namespace tributary {
@@ -41,6 +44,10 @@ struct PageAccess {
   // changes. New connections get the newest; existing ones go on.
   std::function<absl::StatusOr<Credential>()> renew;
   absl::Duration renew_every = absl::Seconds(5);
+  // A second port, of this machine alone, which answers /healthz and nothing
+  // else, so that readers of the pages cannot keep a health check out.
+  // host:port; empty: none.
+  std::string health_listen;
 };
 
 // Whether the value of an Authorization header shows this token.
@@ -48,8 +55,9 @@ bool ShowsToken(absl::string_view authorization, absl::string_view token);
 
 // Answers GET and HEAD for a few fixed paths, on one thread of its own. Other
 // paths get 404, other methods 405. The number of connections, the size of a
-// request and the time to send it are limited; a connection that exceeds a
-// limit is closed.
+// request and the time to send it are limited (PageConnections); a connection
+// that exceeds a limit is closed. A second thread looks after connections and
+// certificate.
 class HttpListener {
  public:
   using Page = std::function<HttpAnswer()>;
@@ -59,6 +67,8 @@ class HttpListener {
     PageAccess access;
     // Answered without a token, with the code and "ok" or "not ok" alone.
     std::string open_page = "/healthz";
+    PageConnections::Limits limits = {};
+    const Clock* clock = &Clock::Real();
   };
 
   // InvalidArgument: not host:port, or open to other machines without what
@@ -75,18 +85,23 @@ class HttpListener {
                     absl::string_view authorization = "") const;
 
  private:
+  class Callbacks;  // of libmicrohttpd
+
   explicit HttpListener(Options options);
 
   // Unavailable: it does not start, for example because the certificate and its
   // key do not fit.
   absl::StatusOr<MHD_Daemon*> StartDaemon(const Credential& own);
-  // The thread that renews the certificate: libmicrohttpd cannot change that of
-  // a daemon, so another daemon takes the place of the one that listens.
+  void Tend();  // the second thread
+  // Shows the newest certificate: libmicrohttpd cannot change that of a daemon,
+  // so another daemon takes the place of the one that listens.
   void Renew();
   void Retire();
   HttpAnswer Make(const Page& page) const;
 
   const Options options_;
+  PageConnections connections_;
+  Credential shown_;
   UniqueFd socket_;  // listens; each daemon has a duplicate
   int port_ = 0;
   MHD_Daemon* daemon_ = nullptr;

@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Exits with 0 when /healthz of the daemon in this container answers 200; otherwise
-# prints the answer and exits with 1. The default HOST:PORT is where containers
-# serve metrics.
+# prints the answer and exits with 1. The default HOST:PORT is where daemons in
+# containers listen for health checks alone (--health-listen).
 #   tributary-healthcheck [HOST:PORT]
-address=${1:-127.0.0.1:7090}
+address=${1:-127.0.0.1:7091}
 exec 3<> "/dev/tcp/${address%:*}/${address##*:}" || exit 1
 printf 'GET /healthz HTTP/1.0\r\nHost: %s\r\n\r\n' "$address" >&3
 read -r -t 2 _ code _ <&3

@@ -92,7 +92,7 @@ pod() {
   local name=$1 own=$3 words
   mapfile -t words < <("$python" tests/deploy/pod_words.py "$work/cpu-tls.yaml" "$2" | sed \
     -e "s#--tls=/tls#--tls=$work/tls/${1%%-*}#" \
-    -e "s#0.0.0.0:707[01]#127.0.0.1:$own#; s#0.0.0.0:7090#127.0.0.1:0#" \
+    -e "s#0.0.0.0:707[01]#127.0.0.1:$own#; s#0.0.0.0:7090#127.0.0.1:0#; s#127.0.0.1:7091#127.0.0.1:0#" \
     -e "s#tributary-coordinator:7070#127.0.0.1:$port#" \
     -e "s#--advertise=.*#--advertise=127.0.0.1:$own#; s#=/job/#=$PWD/examples/#" \
     -e "s#examples/job.yaml#examples/digits.yaml#; s#/runs/#$work/runs/#" \

@@ -40,6 +40,7 @@ absl::Status RunWorker(const WorkerOptions& given) {
     adopted.index = rank;
     adopted.adopted = true;
     adopted.metrics_listen.clear();
+    adopted.pages.health_listen.clear();
     return RunWorker(adopted);
   });
   WorkerMetrics metrics;

@@ -63,6 +63,38 @@ TEST(ExporterTest, AFirstPageOfTheProcessReplacesTheLinks) {
   EXPECT_EQ(HttpGet(PortOf(**exporter), "/healthz").code, 200);
 }
 
+TEST(ExporterTest, HealthHasAPortThatReadersOfPagesDoNotUse) {
+  const auto exporter =
+      Exporter::Start({.listen = "127.0.0.1:0",
+                       .role = "server",
+                       .access = {.health_listen = "127.0.0.1:0"}});
+  TRIBUTARY_ASSERT_OK(exporter);
+  const Exporter::Handle check = (*exporter)->AddHealthCheck([] {
+    return Health{true, "waits for rank 3"};
+  });
+  const int port = (*exporter)->health_port();
+  EXPECT_NE(port, PortOf(**exporter));
+  EXPECT_EQ(HttpGet(port, "/healthz").body, "ok\nwaits for rank 3\n");
+  EXPECT_EQ(HttpGet(port, "/metrics").code, 404);
+  EXPECT_EQ(HttpGet(port, "/").code, 404);
+  EXPECT_EQ(HttpGet(PortOf(**exporter), "/healthz").code, 200);
+}
+
+TEST(ExporterTest, HealthMayHaveAPortAloneButOfThisMachine) {
+  const auto exporter =
+      Exporter::Start({.role = "server",
+                       .access = {.token = "0123456789abcdef0123456789abcdef",
+                                  .health_listen = "127.0.0.1:0"}});
+  TRIBUTARY_ASSERT_OK(exporter);
+  EXPECT_EQ((*exporter)->address(), "");
+  EXPECT_EQ(HttpGet((*exporter)->health_port(), "/healthz").body, "ok\n");
+  EXPECT_THAT(
+      Exporter::Start(
+          {.access = {.insecure = true, .health_listen = "0.0.0.0:0"}}),
+      testing::StatusIs(absl::StatusCode::kInvalidArgument,
+                        "--health-listen must be of this machine alone"));
+}
+
 TEST(ExporterTest, ASourceIsAskedUntilItsHandleEnds) {
   const auto exporter = Start();
   {

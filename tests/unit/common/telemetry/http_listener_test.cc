@@ -3,14 +3,18 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <openssl/bio.h>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
+#include <poll.h>
+#include <sys/socket.h>
 
 #include <atomic>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
@@ -104,6 +108,65 @@ TEST(HttpListenerTest, ATakenPortIsAnErrorThatNamesIt) {
   options.listen = "203.0.113.7:0";  // TEST-NET-3: not of this machine
   EXPECT_THAT(HttpListener::Start(options),
               StatusIs(absl::StatusCode::kUnavailable, "203.0.113.7:0"));
+}
+
+// A connection to a loopback port; the other end may close it.
+class Reader {
+ public:
+  explicit Reader(int port) : fd_(socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<uint16_t>(port));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(connect(fd_.get(), reinterpret_cast<sockaddr*>(&address),
+                      sizeof(address)),
+              0);
+  }
+  void Send(const std::string& bytes) {
+    (void)!send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  }
+  // Whether the other end has closed it; waits up to ten seconds for that.
+  bool IsClosed() {
+    pollfd wait = {fd_.get(), POLLIN, 0};
+    char byte = 0;
+    return poll(&wait, 1, 10'000) == 1 && recv(fd_.get(), &byte, 1, 0) <= 0;
+  }
+
+ private:
+  const UniqueFd fd_;
+};
+
+TEST(HttpListenerTest, ARequestThatNeverEndsIsClosedHoweverOftenAByteComes) {
+  ManualClock clock;
+  HttpListener::Options options = Options();
+  options.clock = &clock;
+  const auto listener = HttpListener::Start(options);
+  TRIBUTARY_ASSERT_OK(listener);
+  Reader slow((*listener)->port());
+  for (int i = 0; i < 6; ++i) {
+    slow.Send(i == 0 ? "GET /" : "a");
+    // Answered on the listener's thread, which so has seen the byte before.
+    EXPECT_EQ(HttpGet((*listener)->port(), "/page").code, 200);
+    clock.AdvanceMicros(1'000'000);
+  }
+  EXPECT_TRUE(slow.IsClosed());
+  EXPECT_EQ(HttpGet((*listener)->port(), "/page").code, 200);
+}
+
+TEST(HttpListenerTest, OneHostsSlowConnectionsDoNotKeepAReaderOut) {
+  ManualClock clock;  // stands still: no connection is late
+  HttpListener::Options options = Options();
+  options.clock = &clock;
+  options.limits = {.connections = 8, .of_host = 4};
+  const auto listener = HttpListener::Start(options);
+  TRIBUTARY_ASSERT_OK(listener);
+  std::vector<std::unique_ptr<Reader>> slow;
+  for (int i = 0; i < 20; ++i) {
+    slow.push_back(std::make_unique<Reader>((*listener)->port()));
+    slow.back()->Send("GET /");
+    EXPECT_EQ(HttpGet((*listener)->port(), "/page").code, 200) << i;
+  }
+  for (int i = 0; i < 16; ++i) EXPECT_TRUE(slow[i]->IsClosed()) << i;
 }
 
 constexpr char kToken[] = "0123456789abcdef0123456789abcdef";

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/telemetry/page_connections.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace tributary {
+
+std::string PeerHost(const sockaddr& address) {
+  char text[INET6_ADDRSTRLEN] = {};
+  if (address.sa_family == AF_INET) {
+    sockaddr_in ipv4;
+    std::memcpy(&ipv4, &address, sizeof(ipv4));
+    inet_ntop(AF_INET, &ipv4.sin_addr, text, sizeof(text));
+  } else if (address.sa_family == AF_INET6) {
+    sockaddr_in6 ipv6;
+    std::memcpy(&ipv6, &address, sizeof(ipv6));
+    if (!IN6_IS_ADDR_V4MAPPED(&ipv6.sin6_addr)) {
+      std::memset(&ipv6.sin6_addr.s6_addr[8], 0, 8);
+    }
+    inet_ntop(AF_INET6, &ipv6.sin6_addr, text, sizeof(text));
+  }
+  return text;
+}
+
+void PageConnections::Begin(int fd, const std::string& host) {
+  absl::MutexLock lock(&mu_);
+  all_[fd] = {
+      .host = host, .since_micros = clock_->NowMicros(), .number = ++begun_};
+  const std::map<std::string, size_t> counts = Counts();
+  size_t total = 0;
+  for (const auto& [unused, count] : counts) total += count;
+  if (counts.at(host) > limits_.of_host) return ShutOldestOf(&host, fd);
+  if (total <= limits_.connections) return;
+  const auto most = std::max_element(
+      counts.begin(), counts.end(),
+      [](const auto& a, const auto& b) { return a.second < b.second; });
+  ShutOldestOf(most->second > 1 ? &most->first : nullptr, fd);
+}
+
+std::map<std::string, size_t> PageConnections::Counts() const {
+  std::map<std::string, size_t> counts;
+  for (const auto& [unused, connection] : all_) {
+    if (!connection.shut) ++counts[connection.host];
+  }
+  return counts;
+}
+
+void PageConnections::ShutOldestOf(const std::string* host, int except) {
+  auto oldest = all_.end();
+  for (auto i = all_.begin(); i != all_.end(); ++i) {
+    const Connection& connection = i->second;
+    if (connection.shut || i->first == except ||
+        (host != nullptr && connection.host != *host)) {
+      continue;
+    }
+    if (oldest == all_.end() ||
+        std::pair(connection.since_micros, connection.number) <
+            std::pair(oldest->second.since_micros, oldest->second.number)) {
+      oldest = i;
+    }
+  }
+  if (oldest == all_.end()) return;
+  oldest->second.shut = true;
+  shut_(oldest->first);
+}
+
+void PageConnections::EnterPhase(int fd, bool answers) {
+  absl::MutexLock lock(&mu_);
+  const auto found = all_.find(fd);
+  if (found == all_.end()) return;
+  found->second.answers = answers;
+  found->second.since_micros = clock_->NowMicros();
+}
+
+void PageConnections::End(int fd) {
+  absl::MutexLock lock(&mu_);
+  all_.erase(fd);
+}
+
+void PageConnections::ShutLate() {
+  absl::MutexLock lock(&mu_);
+  const int64_t now = clock_->NowMicros();
+  for (auto& [fd, connection] : all_) {
+    const int64_t most =
+        connection.answers ? limits_.answer_micros : limits_.request_micros;
+    if (connection.shut || now - connection.since_micros <= most) continue;
+    connection.shut = true;
+    shut_(fd);
+  }
+}
+
+size_t PageConnections::size() const {
+  absl::MutexLock lock(&mu_);
+  return static_cast<size_t>(
+      std::count_if(all_.begin(), all_.end(),
+                    [](const auto& entry) { return !entry.second.shut; }));
+}
+
+}  // namespace tributary

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "common/base/clock.h"
+
+struct sockaddr;
+
+namespace tributary {
+
+// The text of a peer's address, without its port. Of an IPv6 address the first
+// 64 bits, because a host may have all addresses that begin with them. Empty:
+// another kind of address.
+std::string PeerHost(const sockaddr& address);
+
+// The connections to a page's port. A connection has a limited time to send
+// each request whole, however often it sends a byte, and to take the answer.
+// Where connections are too many, the one that has been in its phase the
+// longest is shut, of the host that has most of them: a new connection always
+// gets in, and one host cannot keep out another. Thread-safe.
+class PageConnections {
+ public:
+  struct Limits {
+    size_t connections = 64;  // of all hosts
+    size_t of_host = 16;      // of one; a browser opens six
+    int64_t request_micros = 5'000'000;
+    int64_t answer_micros = 15'000'000;
+  };
+  // Ends the connection of this socket for both ends; its owner closes it.
+  using Shut = std::function<void(int fd)>;
+
+  PageConnections(const Clock* clock, Limits limits, Shut shut)
+      : clock_(clock), limits_(limits), shut_(std::move(shut)) {}
+
+  // A connection begins. May shut another one.
+  void Begin(int fd, const std::string& host);
+  // Its request has arrived whole; and its answer has been sent.
+  void Asked(int fd) { EnterPhase(fd, /*answers=*/true); }
+  void Answered(int fd) { EnterPhase(fd, /*answers=*/false); }
+  // Call it before the socket is closed.
+  void End(int fd);
+
+  // Shuts the connections whose time is over. Call it regularly.
+  void ShutLate();
+
+  size_t size() const;  // without those that were shut
+
+ private:
+  struct Connection {
+    std::string host;
+    int64_t since_micros = 0;  // when its phase began
+    uint64_t number = 0;       // of all connections so far
+    bool answers = false;      // its request has arrived
+    bool shut = false;
+  };
+
+  void EnterPhase(int fd, bool answers);
+  // Shuts the connection with the longest phase, but not `except`, of this host
+  // or, if it is null, of any.
+  void ShutOldestOf(const std::string* host, int except)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // How many open connections each host has.
+  std::map<std::string, size_t> Counts() const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  const Clock* const clock_;
+  const Limits limits_;
+  const Shut shut_;
+  mutable absl::Mutex mu_;
+  std::map<int, Connection> all_ ABSL_GUARDED_BY(mu_);  // by socket
+  uint64_t begun_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+}  // namespace tributary
