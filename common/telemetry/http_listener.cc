@@ -2,8 +2,10 @@
 // The only source that includes libmicrohttpd.
 #include "common/telemetry/http_listener.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <microhttpd.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -11,13 +13,17 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "common/host/address.h"
 #include "common/host/listen_socket.h"
 #include "common/host/steady_waits.h"
 #include "common/security/secret.h"
+#include "common/status/printable.h"
 #include "common/status/status_macros.h"
 
 namespace tributary {
@@ -58,6 +64,24 @@ absl::Status CheckOpen(const std::string& listen, const PageAccess& access) {
 void OnLog(void*, const char*, va_list) {}
 
 }  // namespace
+
+bool IsOwnHost(absl::string_view host, absl::string_view own) {
+  const bool brackets = absl::StartsWith(host, "[");
+  const size_t colon = host.find(':', brackets ? host.find(']') : 0);
+  const std::string name(host.substr(0, colon));
+  if (colon != absl::string_view::npos &&
+      !absl::c_all_of(host.substr(colon + 1), absl::ascii_isdigit)) {
+    return false;
+  }
+  in_addr ipv4;
+  in6_addr ipv6;
+  const bool whole = brackets && name.back() == ']';
+  const std::string inside = whole ? name.substr(1, name.size() - 2) : "";
+  return inet_pton(AF_INET, name.c_str(), &ipv4) == 1 ||
+         inet_pton(AF_INET6, inside.c_str(), &ipv6) == 1 ||
+         absl::EqualsIgnoreCase(name, "localhost") ||
+         (!own.empty() && absl::EqualsIgnoreCase(name, own));
+}
 
 bool ShowsToken(absl::string_view authorization, absl::string_view token) {
   if (absl::ConsumePrefix(&authorization, "Bearer ")) {
@@ -133,7 +157,8 @@ MHD_Result HttpListener::Callbacks::OnRequest(void* self,
   auto& listener = *static_cast<HttpListener*>(self);
   listener.connections_.Asked(SocketOf(connection));
   const HttpAnswer answer = listener.Answer(
-      method, path, Header(connection, MHD_HTTP_HEADER_AUTHORIZATION));
+      method, path, Header(connection, MHD_HTTP_HEADER_AUTHORIZATION),
+      Header(connection, MHD_HTTP_HEADER_HOST));
   MHD_Response* response = MHD_create_response_from_buffer(
       answer.body.size(), const_cast<char*>(answer.body.data()),
       MHD_RESPMEM_MUST_COPY);
@@ -170,6 +195,8 @@ absl::StatusOr<std::unique_ptr<HttpListener>> HttpListener::Start(
   TRIBUTARY_RETURN_IF_ERROR(CheckOpen(listen, access));
   TRIBUTARY_ASSIGN_OR_RETURN(listener->socket_, Listen(listen));
   listener->port_ = PortOf(listener->socket_.get());
+  const std::string reached = ReachableAddress(listen, listener->port_);
+  listener->own_host_ = std::string(HostOf(reached));
   TRIBUTARY_ASSIGN_OR_RETURN(listener->daemon_,
                              listener->StartDaemon(access.own));
   listener->thread_ =
@@ -270,12 +297,22 @@ HttpListener::~HttpListener() {
 
 HttpAnswer HttpListener::Answer(const std::string& method,
                                 const std::string& path,
-                                absl::string_view authorization) const {
+                                absl::string_view authorization,
+                                absl::string_view host) const {
   if (method != "GET" && method != "HEAD") {
     return {.code = 405, .body = "GET is wanted\n"};
   }
   const auto page = options_.pages.find(path);
   const std::string& token = options_.access.token;
+  if (token.empty() && !host.empty() && !IsOwnHost(host, own_host_)) {
+    return {
+        .code = 421,
+        .body = absl::StrCat(
+            "without a token this page answers to an address, localhost or ",
+            own_host_, ", got the host ", Printable(host),
+            "; use one of these, or start the program with "
+            "--metrics-token-file\n")};
+  }
   if (!token.empty() && !ShowsToken(authorization, token)) {
     if (path != options_.open_page || page == options_.pages.end()) {
       return {.code = 401, .body = "a token is wanted\n"};

@@ -53,11 +53,16 @@ struct PageAccess {
 // Whether the value of an Authorization header shows this token.
 bool ShowsToken(absl::string_view authorization, absl::string_view token);
 
+// Whether a page without a token answers a request for this host, the value of
+// a Host header: an address, "localhost" or `own`. A browser sends any other
+// name also when a web page of that name has had it point here (DNS rebinding).
+bool IsOwnHost(absl::string_view host, absl::string_view own);
+
 // Answers GET and HEAD for a few fixed paths, on one thread of its own. Other
-// paths get 404, other methods 405. The number of connections, the size of a
-// request and the time to send it are limited (PageConnections); a connection
-// that exceeds a limit is closed. A second thread looks after connections and
-// certificate.
+// paths get 404, other methods 405, and without a token other hosts 421
+// (IsOwnHost). The number of connections, the size of a request and the time to
+// send it are limited (PageConnections); a connection that exceeds a limit is
+// closed. A second thread looks after connections and certificate.
 class HttpListener {
  public:
   using Page = std::function<HttpAnswer()>;
@@ -80,9 +85,11 @@ class HttpListener {
 
   int port() const { return port_; }
 
-  // The answer to a request. `authorization`: the header's value.
+  // The answer to a request. `authorization` and `host`: values of headers;
+  // empty: there is no such header.
   HttpAnswer Answer(const std::string& method, const std::string& path,
-                    absl::string_view authorization = "") const;
+                    absl::string_view authorization = "",
+                    absl::string_view host = "") const;
 
  private:
   class Callbacks;  // of libmicrohttpd
@@ -101,6 +108,7 @@ class HttpListener {
 
   const Options options_;
   PageConnections connections_;
+  std::string own_host_;  // under which other machines know this port
   Credential shown_;
   UniqueFd socket_;  // listens; each daemon has a duplicate
   int port_ = 0;

@@ -169,6 +169,66 @@ TEST(HttpListenerTest, OneHostsSlowConnectionsDoNotKeepAReaderOut) {
   for (int i = 0; i < 16; ++i) EXPECT_TRUE(slow[i]->IsClosed()) << i;
 }
 
+TEST(HttpListenerTest, OnlyNamesOfThisHostAreItsOwn) {
+  for (const char* host : {"127.0.0.1", "127.0.0.1:7090", "10.0.0.2:1", "[::1]",
+                           "[::1]:7090", "[2001:db8::1]:80", "localhost",
+                           "LocalHost:7090", "node1", "Node1:7090"}) {
+    EXPECT_TRUE(IsOwnHost(host, "node1")) << host;
+  }
+  for (const char* host : {"evil.example",
+                           "evil.example:7090",
+                           "127.0.0.1.evil.example",
+                           "localhost.evil.example",
+                           "node1.evil.example",
+                           "[::1].evil.example",
+                           "[::1]evil:80",
+                           "[::1",
+                           "::1",
+                           "[",
+                           "[]",
+                           "]",
+                           ":",
+                           ":80",
+                           "1.2.3",
+                           "127.0.0.1:7090:1",
+                           "127.0.0.1:http",
+                           "localhost:80@evil.example",
+                           "localhost ",
+                           "evil.example:80 127.0.0.1"}) {
+    EXPECT_FALSE(IsOwnHost(host, "node1")) << host;
+  }
+  EXPECT_FALSE(IsOwnHost("", ""));
+}
+
+// A web page whose name leads here (DNS rebinding) reads nothing.
+TEST(HttpListenerTest, WithoutATokenOtherHostsAreMisdirected) {
+  HttpListener::Options options = Options();
+  options.pages["/healthz"] = [] { return HttpAnswer{.body = "ok\n"}; };
+  const auto listener = HttpListener::Start(options);
+  TRIBUTARY_ASSERT_OK(listener);
+  const int port = (*listener)->port();
+  for (const char* path : {"/page", "/healthz", "/nothing"}) {
+    const std::string answer = testing::HttpRaw(
+        port, absl::StrCat("GET ", path,
+                           " HTTP/1.1\r\nHost: evil.example:7090\r\n"
+                           "Connection: close\r\n\r\n"));
+    EXPECT_THAT(answer, HasSubstr("HTTP/1.1 421 "));
+    EXPECT_THAT(answer, HasSubstr("got the host evil.example:7090"));
+    EXPECT_THAT(answer, ::testing::Not(HasSubstr("hello")));
+  }
+  EXPECT_THAT(testing::HttpRaw(port, "GET /page HTTP/1.0\r\n\r\n"),
+              HasSubstr("hello\n"));
+  options.access.token = "0123456789abcdef0123456789abcdef";
+  const auto closed = HttpListener::Start(options);
+  TRIBUTARY_ASSERT_OK(closed);
+  EXPECT_EQ(
+      (*closed)
+          ->Answer("GET", "/page",
+                   absl::StrCat("Bearer ", options.access.token), "any.example")
+          .code,
+      200);
+}
+
 constexpr char kToken[] = "0123456789abcdef0123456789abcdef";
 
 TEST(HttpListenerTest, ATokenIsShownAsBearerOrPassword) {
