@@ -69,6 +69,10 @@ int main(int argc, char** argv) {
                  "see under the same name, to share memory with them; default: "
                  "only with workers in the same network namespace")
       .ExistingFolder();
+  program.AddFlag("--shared-memory-any-user", &options.shared_memory_any_user,
+                  "share memory with workers of every user of this machine, "
+                  "as in containers whose users differ; they show tickets all "
+                  "the same");
   program
       .AddOption("--join-timeout", &join_seconds,
                  "seconds to wait for the coordinator and for a free place")

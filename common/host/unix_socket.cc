@@ -3,6 +3,7 @@
 
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 
 #include <cerrno>
@@ -84,6 +85,28 @@ absl::StatusOr<UniqueFd> ListenUnix(const std::string& address) {
 UniqueFd AcceptUnix(const UniqueFd& listener) {
   return UniqueFd(
       accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+}
+
+absl::StatusOr<uid_t> PeerUser(const UniqueFd& socket) {
+  ucred peer{};
+  socklen_t size = sizeof(peer);
+  if (getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
+    return Failed("SO_PEERCRED");
+  }
+  return peer.uid;
+}
+
+bool IsAbandonedUnix(const std::string& path) {
+  const absl::StatusOr<Address> to = ToAddress(path);
+  struct stat file {};
+  // Connecting to a file of another kind is refused, too.
+  if (!to.ok() || lstat(path.c_str(), &file) != 0 || !S_ISSOCK(file.st_mode)) {
+    return false;
+  }
+  const UniqueFd connection(socket(AF_UNIX, kFlags, 0));
+  return connection.ok() &&
+         connect(connection.get(), Raw(*to), to->size) != 0 &&
+         errno == ECONNREFUSED;
 }
 
 absl::StatusOr<UniqueFd> ConnectUnix(const std::string& address) {

@@ -198,10 +198,9 @@ absl::StatusOr<MemoryListener::Admitted> ParameterHandlers::Admit(
   const std::shared_ptr<ServedPlan> served = this->served();
   TRIBUTARY_RETURN_IF_ERROR(
       ServedPlan::CheckAddress(served.get(), hello.address()));
-  if (worker) {
-    TRIBUTARY_RETURN_IF_ERROR(served->CheckHolder(
-        hello.address(), worker->index, worker->incarnation));
-  }
+  TRIBUTARY_RETURN_IF_ERROR(
+      served->CheckHolder(hello.address(), hello.rank(),
+                          worker ? worker->incarnation : UINT64_MAX));
   if (hello.token() != memory_token_) {
     return absl::PermissionDeniedError("the token is another server's");
   }

@@ -109,6 +109,7 @@ absl::Status ParameterServer::Listen() {
 void ParameterServer::ListenForMemory() {
   auto listener = MemoryListener::Start(
       {.directory = options_.memory_directory,
+       .any_user = options_.memory_any_user,
        .clock = options_.clock,
        .admit =
            [this](const v1::SharedMemoryHello& hello, const UniqueFd& memory) {

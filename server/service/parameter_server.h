@@ -36,8 +36,9 @@ class ParameterServer {
   struct Options {
     std::string listen = "127.0.0.1:0";
     // Where the socket for workers of this machine is made, which share memory
-    // with a plan that allows it (MemoryListener::Options).
+    // with a plan that allows it, and who may use it (MemoryListener::Options).
     std::string memory_directory;
+    bool memory_any_user = false;
     const Clock* clock = &Clock::Real();
     // Decides who may call; never null.
     std::shared_ptr<CallGuard> guard = CallGuard::Open();

@@ -247,6 +247,7 @@ absl::Status RunServer(const ServerOptions& options) {
       ParameterServer::Start(
           {.listen = options.listen,
            .memory_directory = options.shared_memory_directory,
+           .memory_any_user = options.shared_memory_any_user,
            .guard = guard,
            .reflection = options.reflection}));
   const std::string address =

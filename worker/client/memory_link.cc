@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/client/memory_link.h"
 
+#include <sys/types.h>
+#include <unistd.h>
+
 #include <optional>
 #include <utility>
 #include <vector>
@@ -15,6 +18,17 @@ namespace {
 
 // A server's thread for these connections only waits for them.
 constexpr absl::Duration kTimeout = absl::Seconds(5);
+
+// The error of a server that has closed the connection, perhaps because of who
+// this process is.
+absl::Status Closed(const UniqueFd& socket, const absl::Status& status) {
+  const absl::StatusOr<uid_t> server = PeerUser(socket);
+  if (!server.ok() || *server == geteuid()) return status;
+  return absl::UnavailableError(absl::StrCat(
+      status.message(), "; the server is of user ", *server,
+      " and this process of user ", geteuid(),
+      ": such servers share memory with --shared-memory-any-user alone"));
+}
 
 }  // namespace
 
@@ -40,19 +54,20 @@ absl::StatusOr<std::unique_ptr<MemoryLink>> MemoryLink::Connect(
   hello.set_rank(rank);
   hello.set_ticket(ticket);
   TRIBUTARY_ASSIGN_OR_RETURN(const UniqueFd memory, gradients->Share());
-  TRIBUTARY_RETURN_IF_ERROR(
-      SendUnix(socket, hello.SerializeAsString(), memory.get(), kTimeout));
-  TRIBUTARY_ASSIGN_OR_RETURN(const UnixMessage message,
-                             ReceiveUnix(socket, kTimeout));
+  const absl::Status sent =
+      SendUnix(socket, hello.SerializeAsString(), memory.get(), kTimeout);
+  if (!sent.ok()) return Closed(socket, sent);
+  const absl::StatusOr<UnixMessage> message = ReceiveUnix(socket, kTimeout);
+  if (!message.ok()) return Closed(socket, message.status());
   v1::SharedMemoryWelcome welcome;
-  if (!welcome.ParseFromString(message.bytes)) {
+  if (!welcome.ParseFromString(message->bytes)) {
     return absl::UnavailableError("the answer is no SharedMemoryWelcome");
   }
   if (!welcome.error().empty() || welcome.connection() == 0) {
     return absl::UnavailableError(welcome.error());
   }
   TRIBUTARY_ASSIGN_OR_RETURN(std::shared_ptr<const MappedArena> weights,
-                             MappedArena::Map(message.descriptor));
+                             MappedArena::Map(message->descriptor));
   return std::unique_ptr<MemoryLink>(
       new MemoryLink(std::move(gradients), std::move(socket),
                      welcome.connection(), std::move(weights)));

@@ -1,59 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/service/shared_memory/memory_listener.h"
 
-#include <dirent.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <random>
+#include <cerrno>
+#include <cstring>
+#include <map>
 #include <utility>
 
-#include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
-#include "common/host/unix_socket.h"
+#include "common/host/process_limits.h"
 #include "common/status/status_macros.h"
 #include "spdlog/spdlog.h"
 
 namespace tributary {
 namespace {
 
-constexpr char kPrefix[] = "tributary-";
-constexpr char kSuffix[] = ".sock";
 constexpr int kTickMillis = 1000;
-
-// Removes the sockets of servers that were killed: nobody answers there.
-void RemoveStale(const std::string& directory) {
-  DIR* const files = opendir(directory.c_str());
-  if (files == nullptr) return;
-  while (const dirent* file = readdir(files)) {
-    if (!absl::StartsWith(file->d_name, kPrefix) ||
-        !absl::EndsWith(file->d_name, kSuffix)) {
-      continue;
-    }
-    const std::string path = absl::StrCat(directory, "/", file->d_name);
-    if (!ConnectUnix(path).ok()) unlink(path.c_str());
-  }
-  closedir(files);
-}
-
-std::string NewAddress(const std::string& directory) {
-  std::random_device chance;
-  const std::string name =
-      absl::StrCat(kPrefix, absl::Hex(chance(), absl::kZeroPad8),
-                   absl::Hex(chance(), absl::kZeroPad8));
-  return directory.empty() ? absl::StrCat("@", name)
-                           : absl::StrCat(directory, "/", name, kSuffix);
-}
+// After the process has run out of files.
+constexpr int kPauseMillis = 100;
+constexpr int kAcceptedAtOnce = 64;
+constexpr size_t kMostWorkers = 2048;
 
 }  // namespace
 
+size_t MemoryListener::MostWorkers() {
+  return std::min<uint64_t>(kMostWorkers, FileLimit() / 8);
+}
+
 absl::StatusOr<std::unique_ptr<MemoryListener>> MemoryListener::Start(
     Options options) {
-  if (!options.directory.empty()) RemoveStale(options.directory);
-  std::string socket = NewAddress(options.directory);
-  TRIBUTARY_ASSIGN_OR_RETURN(UniqueFd listener, ListenUnix(socket));
+  TRIBUTARY_ASSIGN_OR_RETURN(std::unique_ptr<const ClaimedSocket> socket,
+                             ClaimedSocket::Claim(options.directory));
+  TRIBUTARY_ASSIGN_OR_RETURN(UniqueFd listener, ListenUnix(socket->address()));
   UniqueFd wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake.ok()) return absl::UnavailableError("eventfd");
   return std::unique_ptr<MemoryListener>(
@@ -61,7 +42,8 @@ absl::StatusOr<std::unique_ptr<MemoryListener>> MemoryListener::Start(
                          std::move(listener), std::move(wake)));
 }
 
-MemoryListener::MemoryListener(Options options, std::string socket,
+MemoryListener::MemoryListener(Options options,
+                               std::unique_ptr<const ClaimedSocket> socket,
                                UniqueFd listener, UniqueFd wake)
     : options_(std::move(options)),
       socket_(std::move(socket)),
@@ -73,18 +55,19 @@ MemoryListener::~MemoryListener() {
   const uint64_t one = 1;
   (void)!write(wake_.get(), &one, sizeof(one));
   thread_.join();
-  if (!absl::StartsWith(socket_, "@")) unlink(socket_.c_str());
 }
 
 void MemoryListener::Loop() {
   while (true) {
+    const auto accepts = static_cast<short>(pauses_ ? 0 : POLLIN);
     std::vector<pollfd> waits = {{wake_.get(), POLLIN, 0},
-                                 {listener_.get(), POLLIN, 0}};
+                                 {listener_.get(), accepts, 0}};
     for (const Connection& connection : connections_) {
       waits.push_back({connection.socket.get(), POLLIN, 0});
     }
-    poll(waits.data(), waits.size(), kTickMillis);
+    poll(waits.data(), waits.size(), pauses_ ? kPauseMillis : kTickMillis);
     if (waits[0].revents != 0) break;
+    pauses_ = false;
     const int64_t now = options_.clock->NowMicros();
     std::vector<Connection> still;
     for (size_t i = 0; i < connections_.size(); ++i) {
@@ -99,6 +82,7 @@ void MemoryListener::Loop() {
     }
     connections_ = std::move(still);
     if (waits[1].revents != 0) Accept();
+    CloseSurplus();
   }
   for (const Connection& connection : connections_) {
     if (connection.admitted != 0) options_.on_gone(connection.admitted);
@@ -106,14 +90,53 @@ void MemoryListener::Loop() {
 }
 
 void MemoryListener::Accept() {
-  while (true) {
-    UniqueFd socket = AcceptUnix(listener_);
-    if (!socket.ok()) return;
-    if (connections_.size() >= kMaxConnections) continue;  // closes it
+  for (int i = 0; i < kAcceptedAtOnce; ++i) {
+    UniqueFd socket = options_.accept(listener_);
+    if (!socket.ok()) {
+      // The connection still waits, so that poll would return at once.
+      pauses_ = errno != EAGAIN && errno != EINTR && errno != ECONNABORTED;
+      if (pauses_ && !std::exchange(warned_of_files_, true)) {
+        spdlog::warn("workers cannot share memory for now: {}",
+                     std::strerror(errno));
+      }
+      return;
+    }
+    if (!IsOfUser(socket)) continue;  // closes it
     connections_.push_back(
         {.socket = std::move(socket),
          .hello_until = options_.clock->NowMicros() + kHelloMicros});
   }
+}
+
+bool MemoryListener::IsOfUser(const UniqueFd& socket) {
+  if (options_.any_user) return true;
+  const absl::StatusOr<uid_t> user = PeerUser(socket);
+  if (user.ok() && *user == options_.user) return true;
+  if (user.ok() && !std::exchange(warned_of_user_, true)) {
+    spdlog::warn(
+        "a process of user {} may not share memory with this server of user "
+        "{}; for workers in containers there is --shared-memory-any-user",
+        *user, options_.user);
+  }
+  return false;
+}
+
+void MemoryListener::CloseSurplus() {
+  const size_t most_workers = MostWorkers();
+  std::map<uint32_t, size_t> of_rank;
+  size_t silent = 0, workers = 0;
+  std::vector<Connection> kept;
+  for (auto i = connections_.rbegin(); i != connections_.rend(); ++i) {
+    if (i->admitted == 0
+            ? ++silent <= kMaxSilent
+            : ++of_rank[i->rank] <= kMaxOfRank && ++workers <= most_workers) {
+      kept.push_back(std::move(*i));
+    } else if (i->admitted != 0) {
+      options_.on_gone(i->admitted);
+    }
+  }
+  std::reverse(kept.begin(), kept.end());
+  connections_ = std::move(kept);
 }
 
 bool MemoryListener::Serve(Connection* connection) {
@@ -137,6 +160,7 @@ bool MemoryListener::Welcome(Connection* connection) {
     welcome.set_connection(admitted->connection);
     memory = admitted->memory.get();
     connection->admitted = admitted->connection;
+    connection->rank = hello.rank();
   } else {
     spdlog::warn("shared memory with rank {}: {}", hello.rank(),
                  std::string(admitted.status().message()));

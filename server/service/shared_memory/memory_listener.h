@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/types.h>
+#include <unistd.h>
+
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -11,17 +14,23 @@
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
 #include "common/base/unique_fd.h"
+#include "common/host/unix_socket.h"
+#include "server/service/shared_memory/claimed_socket.h"
 #include "tributary/v1/parameter_service.pb.h"
 
 namespace tributary {
 
 // Listens on a Unix socket for workers of the same machine that want to share
-// memory with this server (docs/formats.md, "Shared memory"). A connection that
-// says nothing, or something else, is closed. One thread, which only waits.
+// memory with this server (docs/formats.md, "Shared memory"). A connection of
+// another user is closed at once, and one that says nothing, or something else,
+// after a while. One thread, which only waits.
 class MemoryListener {
  public:
-  // Further connections are refused.
-  static constexpr size_t kMaxConnections = 1024;
+  // Connections that have not sent a hello yet, and connections of one rank:
+  // one and a spare, for a worker that connects anew. Of more than these the
+  // oldest are closed.
+  static constexpr size_t kMaxSilent = 64;
+  static constexpr size_t kMaxOfRank = 2;
   // How long a connection may take to send its hello.
   static constexpr int64_t kHelloMicros = 5'000'000;
 
@@ -35,7 +44,13 @@ class MemoryListener {
     // Directory of the socket, for processes that share no network namespace,
     // such as containers; empty: an abstract name.
     std::string directory;
+    // Takes connections of every user of this machine: for workers in
+    // containers whose users have other numbers. Their tickets are checked all
+    // the same.
+    bool any_user = false;
+    uid_t user = geteuid();  // whose connections are taken
     const Clock* clock = &Clock::Real();
+    std::function<UniqueFd(const UniqueFd&)> accept = AcceptUnix;
     // Both are called on the listener's thread.
     std::function<absl::StatusOr<Admitted>(const v1::SharedMemoryHello& hello,
                                            const UniqueFd& memory)>
@@ -49,29 +64,43 @@ class MemoryListener {
   ~MemoryListener();
 
   // For ConnectUnix.
-  const std::string& socket() const { return socket_; }
+  const std::string& socket() const { return socket_->address(); }
+
+  // How many workers may be connected: their files are among the quarter that
+  // the connections of other peers leave (FilesForPeers).
+  static size_t MostWorkers();
 
  private:
   struct Connection {
     UniqueFd socket;
     int64_t hello_until = 0;
     uint64_t admitted = 0;  // its number; 0: no hello yet
+    uint32_t rank = 0;      // of an admitted one
   };
 
-  MemoryListener(Options options, std::string socket, UniqueFd listener,
-                 UniqueFd wake);
+  MemoryListener(Options options, std::unique_ptr<const ClaimedSocket> socket,
+                 UniqueFd listener, UniqueFd wake);
 
   void Loop();
   void Accept();
+  // Whether the process at the other end may connect, as far as its user
+  // counts.
+  bool IsOfUser(const UniqueFd& socket);
+  // Closes the oldest connections of those that are too many.
+  void CloseSurplus();
   // False: the connection is over.
   bool Serve(Connection* connection);
   bool Welcome(Connection* connection);
 
   const Options options_;
-  const std::string socket_;
+  const std::unique_ptr<const ClaimedSocket> socket_;
   const UniqueFd listener_;
   const UniqueFd wake_;
-  std::vector<Connection> connections_;  // the thread's
+  // These belong to the thread.
+  std::vector<Connection> connections_;  // the oldest first
+  bool pauses_ = false;                  // accepts none for a moment
+  bool warned_of_files_ = false;
+  bool warned_of_user_ = false;
   std::thread thread_;
 };
 

@@ -102,5 +102,23 @@ TEST_F(UnixSocketTest, RefusesWhatItCannotUse) {
               StatusIs(absl::StatusCode::kInvalidArgument, "more than"));
 }
 
+TEST_F(UnixSocketTest, TheUserOfTheOtherEndIsKnown) {
+  const Pair pair = MakePair(Unique("user"));
+  EXPECT_EQ(PeerUser(pair.called).value(), geteuid());
+  EXPECT_EQ(PeerUser(pair.caller).value(), geteuid());
+}
+
+TEST_F(UnixSocketTest, ASocketIsAbandonedWhenNobodyListens) {
+  const std::string path = Path("socket");
+  EXPECT_FALSE(IsAbandonedUnix(path)) << "there is none";
+  {
+    const UniqueFd listener = ListenUnix(path).value();
+    EXPECT_FALSE(IsAbandonedUnix(path));
+  }
+  EXPECT_TRUE(IsAbandonedUnix(path));
+  Write("file", "no socket");
+  EXPECT_FALSE(IsAbandonedUnix(Path("file")));
+}
+
 }  // namespace
 }  // namespace tributary

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,6 +13,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/match.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
 #include "common/host/shared_arena.h"
 #include "common/host/unix_socket.h"
 #include "tests/testing/status_matchers.h"
@@ -29,7 +32,10 @@ class MemoryListenerTest : public testing::TemporaryFolderTest {
   std::unique_ptr<MemoryListener> Start(const std::string& directory = "") {
     return MemoryListener::Start(
                {.directory = directory,
+                .any_user = any_user_,
+                .user = user_,
                 .clock = &clock_,
+                .accept = accept_,
                 .admit = [this](const v1::SharedMemoryHello& hello,
                                 const UniqueFd& memory)
                     -> absl::StatusOr<MemoryListener::Admitted> {
@@ -73,6 +79,9 @@ class MemoryListenerTest : public testing::TemporaryFolderTest {
   }
 
   ManualClock clock_;
+  bool any_user_ = false;
+  uid_t user_ = geteuid();
+  std::function<UniqueFd(const UniqueFd&)> accept_ = AcceptUnix;
   const std::shared_ptr<SharedArena> arena_ = SharedArena::Create(1).value();
   absl::Mutex mu_;
   std::vector<uint64_t> gone_ ABSL_GUARDED_BY(mu_);
@@ -136,6 +145,79 @@ TEST_F(MemoryListenerTest, AConnectionThatSaysNothingIsClosed) {
               StatusIs(absl::StatusCode::kDeadlineExceeded, ""));
 }
 
+TEST_F(MemoryListenerTest, AnotherUserIsClosedUnlessAnyUserMayConnect) {
+  user_ = geteuid() + 1;  // so that this process is another user
+  const auto closed = Start();
+  for (int i = 0; i < 100; ++i) {
+    const UniqueFd socket = ConnectUnix(closed->socket()).value();
+    EXPECT_THAT(ReceiveUnix(socket, kSoon).status(),
+                StatusIs(absl::StatusCode::kUnavailable, "gone"));
+  }
+  any_user_ = true;
+  const auto open = Start();
+  const UniqueFd socket = ConnectUnix(open->socket()).value();
+  TRIBUTARY_EXPECT_OK(Say(socket, Hello(0), true));
+}
+
+TEST_F(MemoryListenerTest, ARankHasOneConnectionAndASpare) {
+  const auto listener = Start();
+  std::vector<UniqueFd> sockets;
+  const auto connect = [&](uint32_t rank) {
+    sockets.push_back(ConnectUnix(listener->socket()).value());
+    TRIBUTARY_EXPECT_OK(Say(sockets.back(), Hello(rank), true));
+  };
+  for (const uint32_t rank : {3, 4, 4, 3}) connect(rank);
+  connect(4);
+  EXPECT_EQ(AwaitGone(1), std::vector<uint64_t>{104});
+  EXPECT_THAT(ReceiveUnix(sockets[1], kSoon).status(),
+              StatusIs(absl::StatusCode::kUnavailable, "gone"));
+  for (const size_t kept : {0, 2, 3, 4}) {
+    EXPECT_THAT(ReceiveUnix(sockets[kept], absl::ZeroDuration()).status(),
+                StatusIs(absl::StatusCode::kDeadlineExceeded, ""))
+        << kept;
+  }
+}
+
+TEST_F(MemoryListenerTest, OfManySilentConnectionsTheOldestMakeRoom) {
+  const auto listener = Start();
+  const UniqueFd worker = ConnectUnix(listener->socket()).value();
+  TRIBUTARY_ASSERT_OK(Say(worker, Hello(0), true));
+  std::vector<UniqueFd> silent;
+  constexpr size_t kMany = MemoryListener::kMaxSilent + 30;
+  while (silent.size() < kMany) {
+    // Not connected while as many wait to be accepted.
+    if (auto socket = ConnectUnix(listener->socket()); socket.ok()) {
+      silent.push_back(*std::move(socket));
+    }
+  }
+  for (int i = 0; i < 30; ++i) {
+    EXPECT_THAT(ReceiveUnix(silent[i], kSoon).status(),
+                StatusIs(absl::StatusCode::kUnavailable, "gone"))
+        << i;
+  }
+  // A worker gets in beside them, and the one that is there stays.
+  const UniqueFd next = ConnectUnix(listener->socket()).value();
+  TRIBUTARY_EXPECT_OK(Say(next, Hello(1), true));
+  EXPECT_THAT(ReceiveUnix(worker, absl::ZeroDuration()).status(),
+              StatusIs(absl::StatusCode::kDeadlineExceeded, ""));
+}
+
+TEST_F(MemoryListenerTest, WithoutFilesItPausesAndThenTakesTheConnection) {
+  constexpr int kFailures = 4;
+  int tries = 0;
+  accept_ = [&tries](const UniqueFd& listener) {
+    if (++tries > kFailures) return AcceptUnix(listener);
+    errno = EMFILE;
+    return UniqueFd();
+  };
+  const auto listener = Start();
+  const absl::Time begin = absl::Now();
+  const UniqueFd socket = ConnectUnix(listener->socket()).value();
+  TRIBUTARY_EXPECT_OK(Say(socket, Hello(0), true));
+  // A listener that does not pause tries again within microseconds.
+  EXPECT_GE(absl::Now() - begin, absl::Milliseconds(50) * kFailures);
+}
+
 TEST_F(MemoryListenerTest, ADirectoryKeepsOnlySocketsOfLivingServers) {
   const std::string stale = Path("tributary-0000.sock");
   TRIBUTARY_ASSERT_OK(ListenUnix(stale));  // ends without removing its name
@@ -144,11 +226,11 @@ TEST_F(MemoryListenerTest, ADirectoryKeepsOnlySocketsOfLivingServers) {
   EXPECT_TRUE(absl::StartsWith(first->socket(), folder()));
   EXPECT_NE(access(stale.c_str(), F_OK), 0);
   const auto second = Start(folder());
-  EXPECT_EQ(NumFiles(), 3);
+  EXPECT_EQ(NumFiles(), 5);  // two sockets, each with its lock
   const UniqueFd socket = ConnectUnix(first->socket()).value();
   TRIBUTARY_EXPECT_OK(Say(socket, Hello(0), true));
   first.reset();
-  EXPECT_EQ(NumFiles(), 2);
+  EXPECT_EQ(NumFiles(), 3);
 }
 
 }  // namespace
