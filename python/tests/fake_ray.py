@@ -25,12 +25,12 @@ class Method:
     def __init__(self, call: Any) -> None:
         self.call = call
 
-    def remote(self) -> Reference:
+    def remote(self, *arguments: Any) -> Reference:
         reference = Reference()
 
         def run() -> None:
             try:
-                self.call()
+                self.call(*arguments)
             except Exception as error:  # noqa: BLE001
                 reference.error = RayError(str(error))
                 reference.error.cause = error
@@ -41,8 +41,12 @@ class Method:
 
 
 class Actor:
-    def __init__(self, instance: Any, options: dict[str, Any]) -> None:
+    """`stored`: what Ray's control store keeps, to start the actor again."""
+
+    def __init__(self, of: type, stored: Any, options: dict[str, Any]) -> None:
+        self.stored = stored
         self.options = options
+        instance = of(*stored)
         self.run = Method(instance.run)
 
 
@@ -96,7 +100,7 @@ class RemoteClass:
         return RemoteClass(self.of, options)
 
     def remote(self, *arguments: Any) -> Actor:
-        Cluster.actors.append(Actor(self.of(*arguments), self.given))
+        Cluster.actors.append(Actor(self.of, arguments, self.given))
         return Cluster.actors[-1]
 
 

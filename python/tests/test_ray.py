@@ -28,11 +28,15 @@ while [ $# -gt 0 ]; do
 done
 mkdir -p $run
 trap 'echo stopped > {folder}/stopped; exit 143' TERM
+cat > {folder}/coordinator.keys
 echo "small: coordinator 127.0.0.1:7 waits for servers: 1, workers: 1"
 {life}
 """
 # tributary certificates --out FOLDER
 CERTIFICATES = """#!/bin/sh
+echo $3 > {folder}/tls.folder
+mkdir $3/ca
+echo authority-ca.key > $3/ca/ca.key
 for role in coordinator server worker; do
   mkdir -p $3/$role
   for file in ca.crt tls.crt tls.key; do echo $role-$file > $3/$role/$file; done
@@ -60,7 +64,7 @@ def train(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
     def run(life: str, member: str = "exit 0", **options: Any) -> Any:
         write = {
             "tributary-coordinator": COORDINATOR.format(folder=tmp_path, life=life),
-            "tributary": CERTIFICATES,
+            "tributary": CERTIFICATES.format(folder=tmp_path),
             "tributary-server": f"#!/bin/sh\necho $@ >> {tmp_path}/server\n"
             f"cat > {tmp_path}/server.keys\n{member}\n",
             "tributary-worker": f"#!/bin/sh\necho $@ >> {tmp_path}/worker\n{member}\n",
@@ -127,8 +131,6 @@ def test_servers_and_workers_have_bundles_and_places(
     assert keys["key"] == "server-tls.key\n", "on standard input, in no command line"
     assert keys["certificate"] == "server-tls.crt\n"
     assert keys["authority"] == "server-ca.crt\n"
-    words = (tmp_path / "coordinator.words").read_text().split()
-    assert not Path(words[words.index("--tls") + 1]).exists(), "removed at the end"
     workers = sorted((tmp_path / "worker").read_text().splitlines())
     assert workers == [
         f"--coordinator 127.0.0.1:7 --index {i} --tls - --local-rank 0"
@@ -137,6 +139,43 @@ def test_servers_and_workers_have_bundles_and_places(
     ]
     assert fake_ray.Cluster.killed == actors, "none outlives the call"
     assert fake_ray.Cluster.groups == [], "the placement group is removed"
+
+
+def test_private_keys_are_on_no_disk_and_not_in_rays_control_store(
+    train: Callable[..., Any], tmp_path: Path
+) -> None:
+    train(
+        f"cd {tmp_path}; until [ -s server.keys ]; do :; done\n"
+        '[ -e "$(cat tls.folder)" ] && echo left > folder.left' + DONE,
+        servers=1,
+        workers=1,
+    )
+    for actor in fake_ray.Cluster.actors:
+        assert "key" not in repr(actor.stored)
+        assert "key" not in repr(actor.options)
+    assert not (tmp_path / "folder.left").exists(), "gone while the job runs"
+    keys = json.loads((tmp_path / "coordinator.keys").read_text())
+    assert keys["key"] == "coordinator-tls.key\n"
+    words = (tmp_path / "coordinator.words").read_text().split()
+    assert words[words.index("--tls") + 1] == "-"
+
+
+def test_certificates_that_cannot_be_made_leave_no_folder(
+    train: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "scratch"))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    (tmp_path / "scratch").mkdir()
+    module = sys.modules["tributary.ray._process"]
+    refuses = tmp_path / "refuses"
+    refuses.write_text(
+        "#!/bin/sh\necho k > $3/ca.key; echo 'tributary: full' >&2; exit 1"
+    )
+    refuses.chmod(0o755)
+    monkeypatch.setattr(module, "find_program", lambda _: str(refuses))
+    with pytest.raises(tributary.Unavailable, match="^tributary: full$"):
+        train("")
+    assert list((tmp_path / "scratch").iterdir()) == []
 
 
 def test_a_member_that_is_lost_too_often_ends_the_run_and_is_named(
@@ -158,7 +197,7 @@ def test_a_member_that_is_lost_too_often_ends_the_run_and_is_named(
 def test_an_actor_that_ray_gives_up_is_named(
     train: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def dies(_: Any) -> None:
+    def dies(_: Any, keys: str) -> None:
         raise fake_ray.RayError("The actor died\nits node was terminated")
 
     module = sys.modules["tributary.ray._members"]

@@ -35,22 +35,24 @@ class Member:
         index: int,
         coordinator: str,
         max_restarts: int,
-        keys: str,
         insecure_groups: bool,
     ) -> None:
         self._role = role
         self._index = index
         self._coordinator = coordinator
         self._max_restarts = max_restarts
-        self._keys = keys  # for the daemon's standard input
         self._insecure_groups = insecure_groups
 
     def __repr__(self) -> str:  # Ray puts it before each line of the log.
         return f"{self._role}-{self._index}"
 
-    def run(self) -> None:
+    def run(self, keys: str) -> None:
         """Returns when the job is over. Starts a daemon that has failed again; when
         the actor or its node dies, Ray starts the actor again and calls this again.
+
+        keys: for the daemon's standard input. An argument of a call goes from the
+        driver to the actor alone; those of the constructor stay in Ray's control
+        store, where everybody who may ask it can read them.
 
         Unavailable: the daemon has failed too often.
         """
@@ -69,7 +71,7 @@ class Member:
         for failures in range(self._max_restarts + 1):
             if failures > 1:  # the first time at once
                 time.sleep(min(_LONGEST_PAUSE_SECONDS, 2.0 ** (failures - 2)))
-            code = start(words, text=self._keys).wait()
+            code = start(words, text=keys).wait()
             if code == 0:
                 return
             how = f"was killed by signal {-code}" if code < 0 else f"exited with {code}"
@@ -160,12 +162,11 @@ class Members:
                     index,
                     coordinator,
                     self._max_restarts,
-                    keys[role],
                     self._insecure_groups,
                 )
             )
             self._actors.append(actor)
-            self._running[actor.run.remote()] = f"{role}-{index}"
+            self._running[actor.run.remote(keys[role])] = f"{role}-{index}"
 
     def check(self, seconds: float) -> None:
         """Waits for so long, or until one has ended. Unavailable: it was started

@@ -72,14 +72,16 @@ def start(
     return process
 
 
-class Keys:
-    """The certificates of one run, in a folder that only this user can read. Use it
-    in a `with` block, which removes them."""
+def make_keys(roles: list[str]) -> dict[str, str]:
+    """New certificates of one run: by role, what a daemon with `--tls -` reads. The
+    folder in which they were made, and in it the authority's key, is gone when this
+    returns, so that nobody can issue another certificate.
 
-    def __enter__(self) -> Keys:
-        self.folder = Path(tempfile.mkdtemp(prefix="tributary-tls-"))
+    Unavailable: they cannot be made.
+    """
+    with tempfile.TemporaryDirectory(prefix="tributary-tls-") as folder:
         made = subprocess.run(
-            [find_program("tributary"), "certificates", "--out", str(self.folder)],
+            [find_program("tributary"), "certificates", "--out", folder],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -87,40 +89,38 @@ class Keys:
         )
         if made.returncode != 0:
             raise Unavailable(made.stderr.strip())
-        return self
+        return {role: _bundle(Path(folder, role)) for role in roles}
 
-    def __exit__(self, *_: object) -> None:
-        shutil.rmtree(self.folder, ignore_errors=True)
 
-    def bundle(self, role: str) -> str:
-        """What a daemon with `--tls -` reads: its certificate, key and authority."""
-        own = self.folder / role
-        return (
-            json.dumps(
-                {
-                    "authority": (own / "ca.crt").read_text(),
-                    "certificate": (own / "tls.crt").read_text(),
-                    "key": (own / "tls.key").read_text(),
-                    "token": "",
-                    "page_token": "",
-                }
-            )
-            + "\n"
+def _bundle(own: Path) -> str:
+    """Certificate, key and authority of one role."""
+    return (
+        json.dumps(
+            {
+                "authority": (own / "ca.crt").read_text(),
+                "certificate": (own / "tls.crt").read_text(),
+                "key": (own / "tls.key").read_text(),
+                "token": "",
+                "page_token": "",
+            }
         )
+        + "\n"
+    )
 
 
 class Coordinator:
     """A `tributary-coordinator` on this machine, which writes the run directory.
 
-    `words`: further words of its command line.
+    `words`: further words of its command line. `keys`: its certificate.
     """
 
-    def __init__(self, words: list[str], host: str) -> None:
+    def __init__(self, words: list[str], host: str, keys: str) -> None:
         program = find_program("tributary-coordinator")
         self._process = start(
-            [program, "--listen", f"{host}:0", *words],
+            [program, "--listen", f"{host}:0", "--tls", "-", *words],
             subprocess.PIPE,
             subprocess.PIPE,
+            keys,
         )
         self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._errors: list[str] = []

@@ -17,7 +17,7 @@ from ray.util.metrics import Gauge
 from tributary._errors import InvalidSetting
 from tributary.ray._interrupts import Interrupts
 from tributary.ray._members import Members, Resources, at_port_0
-from tributary.ray._process import Coordinator, Keys, failure
+from tributary.ray._process import Coordinator, failure, make_keys
 from tributary.ray._result import (
     Result,
     StepRecords,
@@ -96,16 +96,13 @@ def train(
         words += ["--set", f"{key}={_yaml(value)}"]
     if checkpoint_key is not None:
         words += ["--checkpoint-key", str(Path(checkpoint_key).absolute())]
-    with Interrupts() as interrupts, Keys() as keys, members:
+    with Interrupts() as interrupts, members:
         members.place(start_timeout)
         host = at_port_0(ray.util.get_node_ip_address()).removesuffix(":0")
-        words += ["--tls", str(keys.folder / "coordinator")]
-        coordinator = Coordinator(words, host)
+        keys = make_keys(["coordinator", "server", "worker"])
+        coordinator = Coordinator(words, host, keys["coordinator"])
         try:
-            members.start(
-                coordinator.address,
-                {role: keys.bundle(role) for role in ("server", "worker")},
-            )
+            members.start(coordinator.address, keys)
             _follow(coordinator, members, folder, report, interrupts)
         finally:
             if coordinator.exit_code() is None:
