@@ -12,6 +12,7 @@ absl::StatusOr<PageAccess> ReadPageAccess(const TelemetryOptions& telemetry,
   pages.insecure = access.insecure() || telemetry.insecure_metrics;
   pages.token = access.page_token();
   pages.health_listen = telemetry.health_listen;
+  pages.certificate_end = access.certificate_end();
   if (!telemetry.metrics_token_file.empty()) {
     TRIBUTARY_ASSIGN_OR_RETURN(pages.token,
                                ReadToken(telemetry.metrics_token_file));

@@ -146,12 +146,17 @@ absl::Status CoordinatorClient::Unreachable(int64_t since_micros,
   const double seconds =
       static_cast<double>(options_.clock->NowMicros() - since_micros) / 1e6;
   std::string reason = WhyNobodyAnswers(options_.address, kProbe);
+  if (const absl::Status dates = proof_.CheckDates();
+      reason.empty() && !dates.ok()) {
+    reason = std::string(dates.message());
+  }
   if (reason.empty()) {
     reason = absl::IsDeadlineExceeded(why)
                  ? absl::StrCat(
                        "something listens there, but did not answer in time",
-                       proof_.encrypted() ? "; does it use TLS, and the same "
-                                            "certificate authority?"
+                       proof_.encrypted() ? "; does it use TLS, the same "
+                                            "certificate authority and a "
+                                            "certificate that is valid?"
                                           : "; does it want --tls?")
                  : std::string(why.message());
   }

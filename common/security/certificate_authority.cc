@@ -106,12 +106,14 @@ bool SetName(X509_NAME* name, const std::string& text) {
              static_cast<int>(text.size()), -1, 0) == 1;
 }
 
+absl::Time TimeOf(const ASN1_TIME* time) {
+  std::tm fields{};
+  if (ASN1_TIME_to_tm(time, &fields) != 1) return absl::InfinitePast();
+  return absl::FromTM(fields, absl::UTCTimeZone());
+}
+
 absl::Time EndOf(const X509* certificate) {
-  std::tm end{};
-  if (ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &end) != 1) {
-    return absl::InfinitePast();
-  }
-  return absl::FromTM(end, absl::UTCTimeZone());
+  return TimeOf(X509_get0_notAfter(certificate));
 }
 
 bool IsAddress(const std::string& host) {
@@ -284,9 +286,22 @@ absl::StatusOr<CertificateFacts> ReadCertificate(const std::string& pem) {
   ERR_clear_error();
   if (x509 == nullptr) return absl::InvalidArgumentError(kNoCertificate);
   CertificateFacts facts;
+  facts.valid_from = TimeOf(X509_get0_notBefore(x509.get()));
   facts.valid_until = EndOf(x509.get());
   TRIBUTARY_ASSIGN_OR_RETURN(facts.identity, IdentityIn(x509.get()));
   return facts;
+}
+
+std::string WhyNotValid(const CertificateFacts& facts, absl::Time now) {
+  const auto at = [](absl::Time time) {
+    return absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", time, absl::UTCTimeZone());
+  };
+  if (now > facts.valid_until) {
+    return absl::StrCat("expired at ", at(facts.valid_until));
+  }
+  if (now >= facts.valid_from) return "";
+  return absl::StrCat("is valid from ", at(facts.valid_from),
+                      " on, and this machine's clock says ", at(now));
 }
 
 absl::StatusOr<CertificateFacts> ReadCredential(const Credential& credential) {

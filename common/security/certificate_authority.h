@@ -77,8 +77,13 @@ class CertificateAuthority {
 // What a certificate says.
 struct CertificateFacts {
   PeerIdentity identity;  // of its holder
+  absl::Time valid_from;
   absl::Time valid_until;
 };
+
+// Why peers refuse a certificate at this time, "expired at 2026-11-27 10:02:03
+// UTC"; empty: it is valid.
+std::string WhyNotValid(const CertificateFacts& facts, absl::Time now);
 
 // InvalidArgument: no PEM, or a certificate without an identity of Tributary.
 absl::StatusOr<CertificateFacts> ReadCertificate(const std::string& pem);

@@ -125,6 +125,14 @@ std::string Exporter::MetricsText() const {
                {{"version", kVersion}, {"role", options_.role}});
   writer.Gauge("tributary_healthy", "1 when /healthz says ok.",
                CheckHealth().ok ? 1 : 0);
+  if (const auto& certificate_end = options_.access.certificate_end) {
+    // While its file is replaced there is no value.
+    if (const absl::StatusOr<absl::Time> end = certificate_end(); end.ok()) {
+      writer.Gauge("tributary_certificate_expiry_timestamp_seconds",
+                   "End of this process's certificate, in seconds since 1970.",
+                   absl::ToDoubleSeconds(*end - absl::UnixEpoch()));
+    }
+  }
   WriteLogMetrics(&writer);
   WriteProcessMetrics(&writer);
   absl::MutexLock lock(&mu_);

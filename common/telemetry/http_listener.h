@@ -48,6 +48,9 @@ struct PageAccess {
   // else, so that readers of the pages cannot keep a health check out.
   // host:port; empty: none.
   std::string health_listen;
+  // When the certificate with which this process proves who it is ends, as that
+  // is now; null: it has none. The metrics tell it.
+  std::function<absl::StatusOr<absl::Time>()> certificate_end = nullptr;
 };
 
 // Whether the value of an Authorization header shows this token.

@@ -43,6 +43,7 @@ absl::StatusOr<std::shared_ptr<const PeerCredentials>> ReadFolder(
                      " is the certificate of ", WithArticle(own),
                      ", wanted one of ", WithArticle(roles[0])));
   }
+  TRIBUTARY_RETURN_IF_ERROR((*whole)->CheckOwnDates());
   return whole;
 }
 
@@ -143,6 +144,14 @@ absl::StatusOr<Access> Access::Read(const AccessOptions& options,
 std::function<absl::StatusOr<Credential>()> Access::renew() const {
   if (own_folder_.empty()) return nullptr;
   return [folder = own_folder_] { return ReadCredentialOf(folder); };
+}
+
+std::function<absl::StatusOr<absl::Time>()> Access::certificate_end() const {
+  if (tls_ == nullptr || !tls_->has_certificate()) return nullptr;
+  return [tls = tls_]() -> absl::StatusOr<absl::Time> {
+    TRIBUTARY_ASSIGN_OR_RETURN(const CertificateFacts facts, tls->OwnFacts());
+    return facts.valid_until;
+  };
 }
 
 absl::Status Access::CheckListen(absl::string_view address) const {

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "common/security/certificate_authority.h"
 #include "common/wire/call_guard.h"
 #include "common/wire/caller_proof.h"
@@ -49,7 +50,8 @@ class Access {
   // Reads what the options name, for a process of one of these roles.
   // InvalidArgument: the certificate is of another role, a token without TLS or
   // too short, or a file that is not what it should be. NotFound: a file is
-  // missing.
+  // missing. FailedPrecondition: the certificate has expired, or is not valid
+  // yet.
   static absl::StatusOr<Access> Read(const AccessOptions& options,
                                      const std::vector<PeerRole>& roles);
   static absl::StatusOr<Access> Read(const AccessOptions& options,
@@ -67,6 +69,8 @@ class Access {
   const Credential& own() const { return own_; }
   // Reads it anew; null: it never changes.
   std::function<absl::StatusOr<Credential>()> renew() const;
+  // When its certificate ends, as that is now; null: it has none.
+  std::function<absl::StatusOr<absl::Time>()> certificate_end() const;
   // For this process's pages, if its parent gave one (AccessBundle).
   const std::string& page_token() const { return page_token_; }
 

@@ -15,6 +15,10 @@ CallerProof::CallerProof(std::shared_ptr<const PeerCredentials> tls,
                          std::string token)
     : tls_(std::move(tls)), token_(std::move(token)) {}
 
+absl::Status CallerProof::CheckDates() const {
+  return tls_ == nullptr ? absl::OkStatus() : tls_->CheckOwnDates();
+}
+
 CallerProof CallerProof::WithTicket(std::string ticket) const {
   CallerProof proof = *this;
   proof.ticket_ = std::move(ticket);

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/status/status.h"
 #include "common/security/identity.h"
 
 namespace grpc {
@@ -34,6 +35,8 @@ class CallerProof {
   CallerProof WithTicket(std::string ticket) const;
   const std::string& ticket() const { return ticket_; }
   bool encrypted() const { return tls_ != nullptr; }
+  // As PeerCredentials::CheckOwnDates; OK without a certificate.
+  absl::Status CheckDates() const;
 
   // For channels to a process of this role.
   std::shared_ptr<grpc::ChannelCredentials> ForChannel(PeerRole server) const;

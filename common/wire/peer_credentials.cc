@@ -6,6 +6,7 @@
 #include <openssl/crypto.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iterator>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "common/status/status_macros.h"
 
 namespace tributary {
@@ -96,10 +98,40 @@ unsigned int Seconds(absl::Duration reload) {
 }  // namespace
 
 PeerCredentials::PeerCredentials(PeerIdentity identity, bool has_certificate,
-                                 std::shared_ptr<Provider> provider)
+                                 std::shared_ptr<Provider> provider,
+                                 std::string own_path, std::string own_pem)
     : identity_(std::move(identity)),
       has_certificate_(has_certificate),
-      provider_(std::move(provider)) {}
+      provider_(std::move(provider)),
+      own_path_(std::move(own_path)),
+      own_pem_(std::move(own_pem)) {}
+
+absl::StatusOr<CertificateFacts> PeerCredentials::OwnFacts() const {
+  if (!has_certificate_) {
+    return absl::NotFoundError("this process has no certificate");
+  }
+  if (own_path_.empty()) return ReadCertificate(own_pem_);
+  TRIBUTARY_ASSIGN_OR_RETURN(const std::string pem, ReadPem(own_path_));
+  const auto facts = ReadCertificate(pem);
+  return facts.ok() ? facts : Named(own_path_, facts.status());
+}
+
+absl::Status PeerCredentials::CheckOwnDates(absl::Time now) const {
+  const auto facts = OwnFacts();
+  // A file that is just being replaced is not out of date.
+  const std::string why = facts.ok() ? WhyNotValid(*facts, now) : "";
+  if (why.empty()) return absl::OkStatus();
+  if (own_path_.empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the certificate of this process ", why));
+  }
+  const std::string folder =
+      std::filesystem::path(own_path_).parent_path().parent_path().string();
+  return absl::FailedPreconditionError(
+      absl::StrCat(own_path_, " ", why, "; `tributary certificates --out ",
+                   folder.empty() ? "." : folder,
+                   "` makes new ones where it has made these"));
+}
 
 absl::StatusOr<std::shared_ptr<const PeerCredentials>>
 PeerCredentials::FromFolder(const std::string& folder, absl::Duration reload) {
@@ -110,21 +142,23 @@ PeerCredentials::FromFolder(const std::string& folder, absl::Duration reload) {
   TRIBUTARY_ASSIGN_OR_RETURN(own.key, ReadPem(PathIn(folder, kKeyFile)));
   const auto facts = ReadCredential(own);
   if (!facts.ok()) return Named(certificate, facts.status());
-  return std::shared_ptr<const PeerCredentials>(new PeerCredentials(
-      facts->identity, /*has_certificate=*/true,
-      std::make_shared<FileWatcherCertificateProvider>(
-          PathIn(folder, kKeyFile), certificate, PathIn(folder, kAuthorityFile),
-          Seconds(reload))));
+  return std::shared_ptr<const PeerCredentials>(
+      new PeerCredentials(facts->identity, /*has_certificate=*/true,
+                          std::make_shared<FileWatcherCertificateProvider>(
+                              PathIn(folder, kKeyFile), certificate,
+                              PathIn(folder, kAuthorityFile), Seconds(reload)),
+                          certificate, ""));
 }
 
 absl::StatusOr<std::shared_ptr<const PeerCredentials>>
 PeerCredentials::AuthorityFromFolder(const std::string& folder,
                                      absl::Duration reload) {
   TRIBUTARY_RETURN_IF_ERROR(CheckAuthorityIn(folder));
-  return std::shared_ptr<const PeerCredentials>(new PeerCredentials(
-      PeerIdentity(), /*has_certificate=*/false,
-      std::make_shared<FileWatcherCertificateProvider>(
-          PathIn(folder, kAuthorityFile), Seconds(reload))));
+  return std::shared_ptr<const PeerCredentials>(
+      new PeerCredentials(PeerIdentity(), /*has_certificate=*/false,
+                          std::make_shared<FileWatcherCertificateProvider>(
+                              PathIn(folder, kAuthorityFile), Seconds(reload)),
+                          "", ""));
 }
 
 absl::StatusOr<std::shared_ptr<const PeerCredentials>> PeerCredentials::FromPem(
@@ -135,7 +169,12 @@ absl::StatusOr<std::shared_ptr<const PeerCredentials>> PeerCredentials::FromPem(
       {own.key, own.certificate}};
   return std::shared_ptr<const PeerCredentials>(new PeerCredentials(
       facts.identity, /*has_certificate=*/true,
-      std::make_shared<StaticDataCertificateProvider>(authority, pairs)));
+      std::make_shared<StaticDataCertificateProvider>(authority, pairs), "",
+      own.certificate));
+}
+
+absl::Status PeerCredentials::CheckOwnDates() const {
+  return CheckOwnDates(absl::Now());
 }
 
 std::shared_ptr<grpc::ServerCredentials> PeerCredentials::ForServer(

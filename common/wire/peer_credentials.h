@@ -50,6 +50,13 @@ class PeerCredentials {
   // certificate: nobody's, for every job.
   const PeerIdentity& identity() const { return identity_; }
   bool has_certificate() const { return has_certificate_; }
+  // What its certificate says as it is now: that of a folder is read anew.
+  // NotFound: it has none, or the file is missing.
+  absl::StatusOr<CertificateFacts> OwnFacts() const;
+  // FailedPrecondition: peers refuse its certificate at this time, because it
+  // has expired or is not valid yet. The message names the file.
+  absl::Status CheckOwnDates(absl::Time now) const;
+  absl::Status CheckOwnDates() const;  // at the present time
 
   // For a port on which only peers are served. Not certificates_only: callers
   // without any certificate are let through, for those that show a token.
@@ -63,11 +70,14 @@ class PeerCredentials {
   using Provider = grpc::experimental::CertificateProviderInterface;
 
   PeerCredentials(PeerIdentity identity, bool has_certificate,
-                  std::shared_ptr<Provider> provider);
+                  std::shared_ptr<Provider> provider, std::string own_path,
+                  std::string own_pem);
 
   const PeerIdentity identity_;
   const bool has_certificate_;
   const std::shared_ptr<Provider> provider_;
+  const std::string own_path_;  // of the certificate; empty: own_pem_ is it
+  const std::string own_pem_;
 };
 
 // The caller's identity, from the certificate of its connection.

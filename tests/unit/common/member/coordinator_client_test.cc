@@ -11,7 +11,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "common/base/unique_fd.h"
+#include "common/security/certificate_authority.h"
+#include "common/wire/peer_credentials.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -69,6 +72,47 @@ TEST(CoordinatorClientTest, WhyNobodyCouldBeReachedIsSaid) {
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
   EXPECT_THAT(status.message(), HasSubstr(port.address()));
   EXPECT_THAT(status.message(), HasSubstr("nobody listens there"));
+}
+
+// The other end of a handshake that fails cannot say why.
+TEST(CoordinatorClientTest, ACertificateThatHasExpiredIsSaid) {
+  const UniqueFd listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof(to);
+  sockaddr* const any = reinterpret_cast<sockaddr*>(&to);
+  ASSERT_EQ(bind(listener.get(), any, length), 0);
+  ASSERT_EQ(listen(listener.get(), 16), 0);
+  ASSERT_EQ(getsockname(listener.get(), any, &length), 0);
+  const absl::Time hour_ago = absl::Now() - absl::Hours(1);
+  const auto authority =
+      CertificateAuthority::Create({hour_ago, absl::Hours(2)}).value();
+  for (const bool expired : {true, false}) {
+    const Credential own =
+        authority
+            .Issue({.identity = {.role = PeerRole::kWorker}},
+                   {hour_ago, absl::Minutes(expired ? 30 : 90)})
+            .value();
+    const AskedClock clock([](int) {});
+    const auto client = CoordinatorClient::Create(
+        {.address = absl::StrCat("127.0.0.1:", ntohs(to.sin_port)),
+         .clock = &clock,
+         .attempt_timeout = absl::Milliseconds(50),
+         .proof = CallerProof(
+             PeerCredentials::FromPem(authority.ToPem()->certificate, own)
+                 .value(),
+             "")});
+    const std::string message(
+        (*client)
+            ->Register(v1::RegisterRequest(), absl::Seconds(4))
+            .status()
+            .message());
+    EXPECT_EQ(message.find("the certificate of this process expired at ") !=
+                  std::string::npos,
+              expired)
+        << message;
+  }
 }
 
 TEST(CoordinatorClientTest, ACancelledClientWaitsForNobody) {

@@ -100,6 +100,20 @@ TEST_F(CertificateAuthorityTest, TheCertificateSaysWhoAndWhere) {
   EXPECT_EQ(X509_check_ip_asc(x509.get(), "fd00::2", 0), 1);
 }
 
+TEST_F(CertificateAuthorityTest, OutsideItsDatesItSaysWhy) {
+  const auto issued = authority_.Issue(kWorker, {kStart, 10 * kDay}).value();
+  const CertificateFacts facts = ReadCertificate(issued.certificate).value();
+  EXPECT_EQ(facts.valid_from, kStart);
+  EXPECT_EQ(WhyNotValid(facts, kStart), "");
+  EXPECT_EQ(WhyNotValid(facts, kStart + 10 * kDay), "");
+  const std::string end = absl::FormatTime(
+      "%Y-%m-%d %H:%M:%S UTC", kStart + 10 * kDay, absl::UTCTimeZone());
+  EXPECT_EQ(WhyNotValid(facts, kStart + 10 * kDay + absl::Seconds(1)),
+            "expired at " + end);
+  const std::string early = WhyNotValid(facts, kStart - absl::Seconds(1));
+  EXPECT_EQ(early.find("is valid from "), 0u) << early;
+}
+
 TEST_F(CertificateAuthorityTest, ItDoesNotOutliveTheAuthority) {
   const auto late =
       authority_.Issue(kWorker, {kStart + 90 * kDay, 365 * kDay}).value();

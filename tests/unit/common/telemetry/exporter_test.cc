@@ -95,6 +95,22 @@ TEST(ExporterTest, HealthMayHaveAPortAloneButOfThisMachine) {
                         "--health-listen must be of this machine alone"));
 }
 
+TEST(ExporterTest, TheEndOfTheCertificateIsAMetric) {
+  EXPECT_THAT(Start()->MetricsText(),
+              Not(HasSubstr("tributary_certificate_expiry")));
+  absl::StatusOr<absl::Time> end = absl::FromUnixSeconds(1'790'000'000);
+  const auto exporter =
+      Exporter::Start({.role = "server",
+                       .access = {.certificate_end = [&end] { return end; }}});
+  TRIBUTARY_ASSERT_OK(exporter);
+  constexpr char kLine[] =
+      "\ntributary_certificate_expiry_timestamp_seconds 1790000000\n";
+  EXPECT_THAT((*exporter)->MetricsText(), HasSubstr(kLine));
+  end = absl::NotFoundError("tls.crt: cannot be read");
+  EXPECT_THAT((*exporter)->MetricsText(),
+              Not(HasSubstr("tributary_certificate_expiry")));
+}
+
 TEST(ExporterTest, ASourceIsAskedUntilItsHandleEnds) {
   const auto exporter = Start();
   {

@@ -136,6 +136,25 @@ TEST_F(AccessTest, ATokenReplacesTheCertificateOfACaller) {
       StatusIs(absl::StatusCode::kNotFound, ""));
 }
 
+TEST_F(AccessTest, AnExpiredCertificateIsRefusedAtOnceAndNamed) {
+  const std::string folder = Folder(PeerRole::kWorker);
+  const auto access = Access::Read({.tls = folder}, PeerRole::kWorker);
+  ASSERT_TRUE(access.ok()) << access.status();
+  EXPECT_GT(access->certificate_end()().value(), absl::Now());
+  const Credential old =
+      authority_
+          .Issue({.identity = {.role = PeerRole::kWorker}},
+                 {absl::Now() - absl::Hours(1), absl::Minutes(30)})
+          .value();
+  Write("tls.crt", old.certificate);
+  Write("tls.key", old.key);
+  EXPECT_THAT(
+      Access::Read({.tls = folder}, PeerRole::kWorker).status(),
+      StatusIs(absl::StatusCode::kFailedPrecondition, "tls.crt expired at "));
+  EXPECT_LT(access->certificate_end()().value(), absl::Now());
+  EXPECT_EQ(Access().certificate_end(), nullptr);
+}
+
 TEST_F(AccessTest, ATokenIsLongAndNeverInClearText) {
   const std::string folder = Folder(PeerRole::kWorker);
   EXPECT_THAT(

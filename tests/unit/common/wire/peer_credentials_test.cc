@@ -183,6 +183,32 @@ TEST_F(PeerCredentialsTest, NewFilesAreUsedWithoutARestart) {
             "spiffe://tributary/digits/server");
 }
 
+TEST_F(PeerCredentialsTest, ItsOwnDatesAreThoseOfTheFileAsItIsNow) {
+  WriteFolder("tls/worker", authority_, PeerRole::kWorker);  // for a day more
+  const auto own = PeerCredentials::FromFolder(Path("tls/worker")).value();
+  const absl::Time now = absl::Now();
+  EXPECT_TRUE(own->CheckOwnDates(now).ok());
+  const absl::Status late = own->CheckOwnDates(now + 2 * kOneDay);
+  EXPECT_EQ(late.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(late.message()),
+              HasSubstr(Path("tls/worker/tls.crt") + " expired at "));
+  EXPECT_THAT(std::string(late.message()),
+              HasSubstr("`tributary certificates --out " + Path("tls") + "`"));
+  const Credential renewed =
+      Issue(authority_, "", PeerRole::kWorker, 30 * kOneDay);
+  Write("tls/worker/tls.key", renewed.key);
+  Write("tls/worker/tls.crt", renewed.certificate);
+  EXPECT_TRUE(own->CheckOwnDates(now + 2 * kOneDay).ok());
+  EXPECT_GT(own->OwnFacts()->valid_until, now + 28 * kOneDay);
+  std::filesystem::remove(Path("tls/worker/tls.crt"));
+  EXPECT_TRUE(own->CheckOwnDates(now).ok()) << "it is being replaced";
+
+  const auto text = Of("digits", PeerRole::kWorker);  // for a day more
+  EXPECT_TRUE(text->CheckOwnDates(now).ok());
+  EXPECT_THAT(std::string(text->CheckOwnDates(now + 2 * kOneDay).message()),
+              HasSubstr("the certificate of this process expired at "));
+}
+
 TEST_F(PeerCredentialsTest, AWrongFileIsNamed) {
   const auto error = [this] {
     return std::string(
