@@ -173,6 +173,7 @@ absl::StatusOr<FoundJob> ConnectJob(KnownJob known,
   }
   TRIBUTARY_ASSIGN_OR_RETURN(const Access read,
                              Access::Read(used, PeerRole::kOperator));
+  found.encrypted = read.encrypted();
   TRIBUTARY_ASSIGN_OR_RETURN(
       found.client,
       CoordinatorClient::Create(

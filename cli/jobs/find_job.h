@@ -32,6 +32,7 @@ struct FoundJob {
   // Null: no coordinator runs, because the job has ended or its coordinator was
   // killed.
   std::unique_ptr<CoordinatorClient> client;
+  bool encrypted = false;  // the client shows a certificate or a token
 
   const std::string& run_directory() const { return known.job.run_directory; }
   // "digits (runs/digits)", for messages.

@@ -124,6 +124,7 @@ std::string RegisteredJobJson(const RegisteredJob& job) {
   const Json json = {{"name", job.name},
                      {"job_id", job.job_id},
                      {"coordinator", job.coordinator},
+                     {"encrypted", job.encrypted},
                      {"run_directory", job.run_directory},
                      {"host", job.host},
                      {"pid", job.pid},
@@ -155,6 +156,7 @@ absl::StatusOr<RegisteredJob> ReadRegisteredJob(absl::string_view text) {
       !number("started_micros", &job.started_micros)) {
     return absl::InvalidArgumentError("not a job of the register");
   }
+  job.encrypted = json.value("encrypted", Json(false)) == Json(true);
   return job;
 }
 

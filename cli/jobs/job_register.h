@@ -16,6 +16,7 @@ struct RegisteredJob {
   std::string name;
   uint64_t job_id = 0;        // 0: the job's program has not submitted it yet
   std::string coordinator;    // host:port
+  bool encrypted = false;     // the coordinator wants certificates or a token
   std::string run_directory;  // absolute; empty: there is none yet
   std::string host;           // of the coordinator's process
   int64_t pid = 0;

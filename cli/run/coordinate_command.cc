@@ -94,7 +94,8 @@ absl::StatusOr<v1::JobSpec> FindJob(
       JobIntake::Start(options->listen, std::move(source),
                        std::make_shared<CallGuard>(access.Guard())));
   options->listen = intake->address();
-  *waiting = RegisterWaiting(name, *intake, /*run_directory=*/"");
+  *waiting =
+      RegisterWaiting(name, *intake, /*run_directory=*/"", access.encrypted());
   Console(&Clock::Real())
       .Note(absl::StrCat("coordinator ", options->listen,
                          " waits for a program to say what it trains"));

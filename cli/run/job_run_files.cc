@@ -231,6 +231,7 @@ void JobRun::Register() {
   job.name = options_.job.name();
   job.job_id = coordinator_->control().Snapshot().job_id();
   job.coordinator = coordinator_->address();
+  job.encrypted = options_.access.encrypted();
   std::error_code error;
   job.run_directory = fs::canonical(directory_->path(), error).string();
   job.started_micros = static_cast<int64_t>(1e6 * start_wall_seconds_);

@@ -13,6 +13,7 @@
 #include "cli/status/job_table.h"
 #include "cli/terminal/command_line.h"
 #include "cli/terminal/exit_codes.h"
+#include "common/command_line/access_flags.h"
 
 namespace tributary {
 namespace {
@@ -24,10 +25,27 @@ constexpr char kListFooter[] =
     "Shows the jobs that `tributary train`, `tributary run` and\n"
     "tributary-coordinator of this user run. A job whose process was killed "
     "is\n"
-    "shown once more, with what its run directory says.\n\n"
+    "shown once more, with what its run directory says. A coordinator with "
+    "--tls\n"
+    "answers an operator's certificate alone, unless its run directory has "
+    "one.\n\n"
     "Exit codes: 0, 2 the command line is wrong.";
 
-ListedJob Look(const KnownJob& known, const JobRegister& jobs) {
+// What is wrong with a job that runs and has not answered.
+std::string SilenceOf(const KnownJob& known,
+                      const absl::StatusOr<FoundJob>& job) {
+  if (known.life == CoordinatorLife::kStopped) {
+    return "its coordinator is stopped (SIGSTOP)";
+  }
+  if (!job.ok()) return std::string(job.status().message());
+  if (known.job.encrypted && !job->encrypted) {
+    return "answers only with a certificate: tributary list --tls FOLDER";
+  }
+  return "its coordinator does not answer";
+}
+
+ListedJob Look(const KnownJob& known, const AccessOptions& access,
+               const JobRegister& jobs) {
   ListedJob listed{.known = known};
   FoundJob found;
   found.known = known;
@@ -36,30 +54,32 @@ ListedJob Look(const KnownJob& known, const JobRegister& jobs) {
     jobs.Drop(known.job);
     return listed;
   }
-  const absl::StatusOr<FoundJob> job = ConnectJob(known);
-  const absl::StatusOr<v1::JobStatusResponse> status =
-      job.ok() ? AskStatus(*job, kListTimeout)
-               : absl::StatusOr<v1::JobStatusResponse>(job.status());
-  if (status.ok()) {
-    listed.status = *status;
-  } else {
-    listed.state = known.life == CoordinatorLife::kStopped
-                       ? "its coordinator is stopped (SIGSTOP)"
-                       : "its coordinator does not answer";
+  const absl::StatusOr<FoundJob> job = ConnectJob(known, access);
+  if (job.ok() && (job->encrypted || !known.job.encrypted)) {
+    const auto status = AskStatus(*job, kListTimeout);
+    if (status.ok()) listed.status = *status;
   }
+  if (!listed.status) listed.state = SilenceOf(known, job);
   return listed;
 }
 
-int ListJobs(bool json) {
+struct ListOptions {
+  AccessOptions access;
+  bool json = false;
+};
+
+int ListJobs(const ListOptions& options) {
   const JobRegister jobs(JobRegisterFolder());
   std::vector<ListedJob> listed;
-  for (const KnownJob& known : jobs.Read()) listed.push_back(Look(known, jobs));
+  for (const KnownJob& known : jobs.Read()) {
+    listed.push_back(Look(known, options.access, jobs));
+  }
   const int64_t now_micros =
       std::chrono::duration_cast<std::chrono::microseconds>(
           std::chrono::system_clock::now().time_since_epoch())
           .count();
   const std::string text =
-      json ? JobListJson(listed) : JobTable(listed, now_micros);
+      options.json ? JobListJson(listed) : JobTable(listed, now_micros);
   std::fputs(text.c_str(), stdout);
   return kExitDone;
 }
@@ -67,11 +87,12 @@ int ListJobs(bool json) {
 }  // namespace
 
 void AddListCommand(CommandLine& program) {
-  auto json = std::make_shared<bool>(false);
+  auto options = std::make_shared<ListOptions>();
   CommandLine list = program.AddCommand("list", kListDescription);
   list.SetFooter(kListFooter);
-  list.AddFlag("--json", json.get(), "as a JSON array");
-  list.SetAction([json] { return ListJobs(*json); });
+  AddAccessFlags(list, &options->access);
+  list.AddFlag("--json", &options->json, "as a JSON array");
+  list.SetAction([options] { return ListJobs(*options); });
 }
 
 }  // namespace tributary

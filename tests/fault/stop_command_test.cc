@@ -107,6 +107,24 @@ TEST_F(StopCommandTest, ListAndLogsKnowTheJob) {
   EXPECT_THAT(empty->output(), HasSubstr("no job of yours runs"));
 }
 
+TEST_F(StopCommandTest, AJobWithCertificatesOfItsOwnIsListed) {
+  fewest_ports_ = 1;
+  auto made = Start({"tributary", "certificates", "--out", Path("tls")});
+  ASSERT_EQ(made->Wait(kSoon), 0) << made->output();
+  auto coordinator =
+      Coordinate("job", &address_, {"--tls", Path("tls/coordinator")});
+  auto list = Start({"tributary", "list"});
+  EXPECT_EQ(list->Wait(kSoon), 0);
+  EXPECT_THAT(list->output(),
+              HasSubstr("answers only with a certificate: tributary list "
+                        "--tls FOLDER"));
+  list = Start({"tributary", "list", "--tls", Path("tls/operator")});
+  EXPECT_EQ(list->Wait(kSoon), 0);
+  EXPECT_THAT(list->output(), HasSubstr("  waiting\n"));
+  coordinator->Signal(SIGTERM);
+  EXPECT_EQ(coordinator->Wait(kSoon), 128 + SIGTERM) << coordinator->output();
+}
+
 TEST_F(StopCommandTest, AKilledJobIsListedOnce) {
   auto train = Begin();
   train->Signal(SIGKILL);

@@ -48,9 +48,10 @@ absl::StatusOr<v1::JobSpec> AwaitJob(
 
 std::unique_ptr<JobRegister::Entry> RegisterWaiting(
     const std::string& name, const JobIntake& intake,
-    const std::string& run_directory) {
+    const std::string& run_directory, bool encrypted) {
   RegisteredJob job;
   job.name = name;
+  job.encrypted = encrypted;
   job.coordinator = intake.address();
   std::error_code error;
   if (!run_directory.empty()) {

@@ -23,7 +23,7 @@ absl::StatusOr<v1::JobSpec> AwaitJob(JobIntake& intake, absl::Duration timeout,
 // user. Null: it cannot be entered, or there is no register.
 std::unique_ptr<JobRegister::Entry> RegisterWaiting(
     const std::string& name, const JobIntake& intake,
-    const std::string& run_directory);
+    const std::string& run_directory, bool encrypted);
 
 // The exit code of a command that ends with this error.
 int ExitCodeOf(const absl::Status& no_job);

@@ -69,7 +69,8 @@ class ProgramRun {
       TRIBUTARY_RETURN_IF_ERROR(
           access_.keys->Save(path_, PeerRole::kOperator).status());
     }
-    registered_ = RegisterWaiting(options_.source.name, *intake_, path_);
+    registered_ = RegisterWaiting(options_.source.name, *intake_, path_,
+                                  access_.coordinator.encrypted());
     shown_.emplace(
         directory_->LogPath(options_.once ? kOneProcess : kFirstRank));
     return absl::OkStatus();

@@ -25,6 +25,7 @@ class JobRegisterTest : public testing::TemporaryFolderTest {
     job.name = "digits \"1\"\n";
     job.job_id = 18446744073709551615ULL;
     job.coordinator = "127.0.0.1:4000";
+    job.encrypted = true;
     job.run_directory = "/runs/a";
     job.started_micros = 1'700'000'000'000'000;
     return job;
@@ -49,6 +50,7 @@ TEST_F(JobRegisterTest, AJobIsThereAsLongAsItsEntry) {
   EXPECT_EQ(jobs[0].job.name, Job().name);
   EXPECT_EQ(jobs[0].job.job_id, Job().job_id);
   EXPECT_EQ(jobs[0].job.coordinator, Job().coordinator);
+  EXPECT_TRUE(jobs[0].job.encrypted);
   EXPECT_EQ(jobs[0].job.run_directory, Job().run_directory);
   EXPECT_EQ(jobs[0].job.started_micros, Job().started_micros);
   EXPECT_EQ(jobs[0].job.pid, getpid());
