@@ -106,6 +106,9 @@ INSTANTIATE_TEST_SUITE_P(
                "times=20"}},
         Fault{"ConnectionsToTheCoordinatorAreReset",
               {"*>coordinator both reset after=10000 every=10000 times=10"}},
+        // Without a ping (common/wire/channel.h) nobody would ever notice.
+        Fault{"AConnectionToAServerGoesSilent",
+              {"worker-1>server-0 both silence after=300000"}},
         Fault{"BitsOfTensorsFlip",
               {"worker-*>server-* there flip after=50000 every=200000 times=20",
                "worker-*>server-* back flip after=70000 every=200000 "
@@ -160,6 +163,32 @@ INSTANTIATE_TEST_SUITE_P(
               40,
               "parameter_server: {transport: shared_memory}"}),
     [](const auto& info) { return info.param.label; });
+
+// As when the coordinator's host loses its power and another one gets its
+// address: nobody resets the members' connections to the first.
+TEST_F(NetworkTest, AnotherCoordinatorIsFoundBehindALinkThatHasGoneSilent) {
+  EditJob("lease_seconds: 3",
+          "lease_seconds: 60}\nstrategy: {parameter_server: {transport: grpc}");
+  Disturb({"*>coordinator both silence after=20000"});
+  std::string address;
+  auto coordinator = Coordinate("run", &address);
+  std::vector<std::unique_ptr<RunningProcess>> members;
+  for (const std::string role : {"server", "worker"}) {
+    for (const std::string index : {"0", "1"}) {
+      members.push_back(Start({absl::StrCat("tributary-", role),
+                               "--coordinator", address, "--index", index}));
+    }
+  }
+  ASSERT_TRUE(Eventually([this] { return proxy_->fired(0) > 0; }));
+  ReplaceCoordinator("run", address, *coordinator);
+  for (auto& member : members) {
+    EXPECT_EQ(member->Wait(kSoon), 0) << member->output();
+  }
+  EndDisturbance();
+  EXPECT_EQ(Summary("run")["lost"]["workers"], 0);
+  EXPECT_EQ(Summary("run")["lost"]["servers"], 0);
+  EXPECT_EQ(Sha256("run"), Undisturbed());
+}
 
 // The ranks of a job without servers give their weights to the coordinator.
 TEST_F(NetworkTest, BitsOfTheFinalWeightsFlip) {

@@ -72,9 +72,17 @@ void ProxyConnection::Write(bool back, int64_t now_ms) {
   }
 }
 
+void ProxyConnection::Silence() {
+  silent_ = true;
+  for (Pipe& way : pipes_) {
+    way.pieces.clear();
+    way.held = 0;
+  }
+}
+
 void ProxyConnection::PassOnEnd(bool back) {
   Pipe& way = pipe(back);
-  if (!way.ended || way.shut || !way.pieces.empty()) return;
+  if (silent_ || !way.ended || way.shut || !way.pieces.empty()) return;
   way.shut = true;
   shutdown(sink(back), SHUT_WR);
   if (pipe(!back).shut) dead_ = true;

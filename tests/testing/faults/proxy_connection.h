@@ -56,6 +56,9 @@ class ProxyConnection {
   void PassOnEnd(bool back);
   // Resets the connection on both sides.
   void Reset();
+  // Drops what comes from here on. Neither side learns of the other's end.
+  void Silence();
+  bool silent() const { return silent_; }
   bool dead() const { return dead_; }
 
   const std::string from;
@@ -66,6 +69,7 @@ class ProxyConnection {
   const int fds_[2];  // of the connecting side, of the listening side
   Pipe pipes_[2];
   bool dead_ = false;
+  bool silent_ = false;
 };
 
 // Opens a non-blocking listener on 127.0.0.1; -1 when it fails.

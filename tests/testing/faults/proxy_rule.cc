@@ -31,9 +31,10 @@ bool Look(const std::map<std::string, Value>& values, const std::string& name,
 
 absl::StatusOr<ProxyRule> ProxyRule::Parse(const std::string& text) {
   static const std::map<std::string, Kind> kinds = {
-      {"delay", Kind::kDelay}, {"stall", Kind::kStall},
-      {"drop", Kind::kDrop},   {"reset", Kind::kReset},
-      {"flip", Kind::kFlip},   {"replay", Kind::kReplay}};
+      {"delay", Kind::kDelay},    {"stall", Kind::kStall},
+      {"drop", Kind::kDrop},      {"reset", Kind::kReset},
+      {"flip", Kind::kFlip},      {"replay", Kind::kReplay},
+      {"silence", Kind::kSilence}};
   static const std::map<std::string, Direction> directions = {
       {"there", Direction::kThere},
       {"back", Direction::kBack},

@@ -18,6 +18,9 @@ namespace tributary::testing {
 //             stall    holds everything back for ms, then releases it
 //             drop     holds everything back for ms, then resets
 //             reset    resets the connection
+//             silence  drops whatever is sent on the connections that are open
+//                      then, and never tells either end: as when a host has
+//                      died. Later connections are not affected
 //             flip     changes a bit of a tensor on a gRPC connection
 //             replay   sends the bytes so far again, on a second connection
 //
@@ -25,7 +28,7 @@ namespace tributary::testing {
 // connections, then after every `every` bytes, at most `times` times (default:
 // once).
 struct ProxyRule {
-  enum class Kind { kDelay, kStall, kDrop, kReset, kFlip, kReplay };
+  enum class Kind { kDelay, kStall, kDrop, kReset, kSilence, kFlip, kReplay };
   enum class Direction { kThere, kBack, kBoth };
 
   static absl::StatusOr<ProxyRule> Parse(const std::string& text);

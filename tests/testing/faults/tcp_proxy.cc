@@ -198,6 +198,11 @@ void TcpProxy::Accept(int listener, const Door& door) {
 void TcpProxy::Read(ProxyConnection& connection, bool back) {
   char buffer[16384];
   const ssize_t n = read(connection.source(back), buffer, sizeof(buffer));
+  if (connection.silent()) {
+    const bool ended = n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
+    if (ended) connection.pipe(back).ended = true;
+    return;
+  }
   if (n < 0 && errno != EAGAIN && errno != EINTR) return connection.Reset();
   if (n < 0) return;
   if (n == 0) {
@@ -210,6 +215,7 @@ void TcpProxy::Read(ProxyConnection& connection, bool back) {
     if (!state->rule.Matches(connection.from, connection.to, back)) continue;
     Apply(*state, connection, back, bytes, &delay_ms);
   }
+  if (connection.silent()) return;  // from these bytes on
   const auto& pieces = connection.pipe(back).pieces;
   const int64_t before = pieces.empty() ? 0 : pieces.back().release_ms;
   for (uint8_t byte : std::string_view(buffer, static_cast<size_t>(n))) {
@@ -248,6 +254,14 @@ void TcpProxy::Fire(RuleState& state, ProxyConnection& connection, size_t at,
   switch (state.rule.kind) {
     case ProxyRule::Kind::kReset:
       connection.Reset();
+      break;
+    case ProxyRule::Kind::kSilence:
+      for (ProxyConnection& open : connections_) {
+        if (state.rule.Matches(open.from, open.to, false) ||
+            state.rule.Matches(open.from, open.to, true)) {
+          open.Silence();
+        }
+      }
       break;
     case ProxyRule::Kind::kFlip:
       bytes[at] = static_cast<char>(bytes[at] ^ (1 << random_() % 8));

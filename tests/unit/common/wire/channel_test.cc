@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <map>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -150,6 +152,22 @@ TEST_F(ChannelTest, AConnectionToADeadHostIsGivenUp) {
   EXPECT_GE(failed, 1);       // the host was dead
   EXPECT_LT(failed, kTries);  // and its successor was found
   EXPECT_EQ(relay.connections(), 2);
+}
+
+// The tests above have times of their own. A member gives its coordinator up
+// after 30 s, so a dead connection must be noticed well before.
+TEST(ChannelArgumentsTest, EveryChannelPingsWithinTenSeconds) {
+  const grpc::ChannelArguments common = CommonArguments();
+  const grpc_channel_args arguments = common.c_channel_args();
+  std::map<std::string, int> numbers;
+  for (size_t i = 0; i < arguments.num_args; ++i) {
+    const grpc_arg& one = arguments.args[i];
+    if (one.type == GRPC_ARG_INTEGER) numbers[one.key] = one.value.integer;
+  }
+  EXPECT_EQ(numbers[GRPC_ARG_KEEPALIVE_TIME_MS], 5000);
+  EXPECT_EQ(numbers[GRPC_ARG_KEEPALIVE_TIMEOUT_MS], 5000);
+  EXPECT_EQ(numbers[GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS], 1);
+  EXPECT_EQ(numbers.at(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA), 0);
 }
 
 // A server takes the pings of an idle client for friendly.
