@@ -8,10 +8,19 @@
 
 namespace tributary {
 
-MemoryLinks::MemoryLinks(Transport transport,
+bool NeedsSharedMemory(const v1::Plan& plan, uint32_t rank,
+                       uint64_t incarnation) {
+  const bool knows = rank < static_cast<uint32_t>(plan.incarnations_size());
+  const bool came_later =
+      knows && incarnation > plan.incarnations(static_cast<int>(rank));
+  return plan.epoch() <= 1 && !came_later;
+}
+
+MemoryLinks::MemoryLinks(Transport transport, bool needed,
                          std::shared_ptr<SharedArena> gradients, uint32_t rank,
                          std::string ticket, int num_shards)
     : transport_(transport),
+      needed_(needed),
       gradients_(transport == Transport::kGrpc ? nullptr
                                                : std::move(gradients)),
       rank_(rank),
@@ -31,12 +40,21 @@ absl::Status MemoryLinks::Connect(int shard, const std::string& server,
     return absl::OkStatus();
   }
   const std::string why(link.status().message());
-  if (transport_ == Transport::kSharedMemory) {
+  if (transport_ == Transport::kSharedMemory && needed_) {
     return absl::FailedPreconditionError(absl::StrCat(
         "no shared memory with server ", server, ": ", why,
         "; with `transport: auto` payloads would be sent over gRPC"));
   }
-  spdlog::info("server {}: payloads over gRPC ({})", server, why);
+  if (transport_ == Transport::kSharedMemory) {
+    spdlog::warn(
+        "server {}: payloads over gRPC until the job is started again, "
+        "although "
+        "it asks for shared memory: a server or this worker has come back on "
+        "another host ({})",
+        server, why);
+  } else {
+    spdlog::info("server {}: payloads over gRPC ({})", server, why);
+  }
   return absl::OkStatus();
 }
 

@@ -10,21 +10,29 @@
 #include "common/base/strategy.h"
 #include "common/host/shared_arena.h"
 #include "tributary/v1/parameter_service.pb.h"
+#include "tributary/v1/plan.pb.h"
 #include "worker/client/memory_link.h"
 
 namespace tributary {
+
+// Whether a job that asks for shared memory fails without it: as it begins, so
+// that its settings are wrong or right at once. Later a server, or this holder
+// of the rank, may have come back on another host, which must not end the job.
+bool NeedsSharedMemory(const v1::Plan& plan, uint32_t rank,
+                       uint64_t incarnation);
 
 // A worker's links to the shared memory of its servers, at most one for each.
 class MemoryLinks {
  public:
   // gradients: the memory that servers may read; null: there are no links.
-  // ticket: of the rank.
-  MemoryLinks(Transport transport, std::shared_ptr<SharedArena> gradients,
-              uint32_t rank, std::string ticket, int num_shards);
+  // ticket: of the rank. needed: of NeedsSharedMemory.
+  MemoryLinks(Transport transport, bool needed,
+              std::shared_ptr<SharedArena> gradients, uint32_t rank,
+              std::string ticket, int num_shards);
 
   // Links to a server that was not asked before. OK without a link: payloads
-  // are sent over gRPC. FailedPrecondition: the transport asks for a link, and
-  // there is none.
+  // are sent over gRPC. FailedPrecondition: the transport asks for a link that
+  // is needed, and there is none.
   absl::Status Connect(int shard, const std::string& server,
                        const v1::ClockResponse& clock,
                        const v1::BlockAddress& address);
@@ -43,6 +51,7 @@ class MemoryLinks {
   };
 
   const Transport transport_;
+  const bool needed_;
   const std::shared_ptr<SharedArena> gradients_;
   const uint32_t rank_;
   const std::string ticket_;

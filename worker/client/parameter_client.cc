@@ -61,8 +61,11 @@ class GrpcParameterClient final : public ParameterClient {
         partition_(std::move(partition)),
         mesh_(MeshOf(options_.plan)),
         feedback_(options_.plan, partition_, options_.rank),
-        links_(options_.transport, options_.gradient_memory, options_.rank,
-               options_.proof.ticket(), partition_.num_shards()),
+        links_(options_.transport,
+               NeedsSharedMemory(options_.plan, options_.rank,
+                                 options_.incarnation),
+               options_.gradient_memory, options_.rank, options_.proof.ticket(),
+               partition_.num_shards()),
         round_(DriverFor(options_, partition_, mesh_), options_.proof,
                options_.plan.unanswered_blocks(), options_.delay_micros,
                options_.on_waiting) {
