@@ -37,7 +37,8 @@ struct CoordinateOptions {
   int servers = 0;  // 0: as in the job file
   int workers = 0;
   std::string run_dir;
-  std::string listen;  // empty: as AddressOf says
+  std::string listen;          // empty: as AddressOf says
+  ListeningSockets listening;  // of the program's intake
   AccessOptions access;
   std::string checkpoint_key_file;
   bool reflection = false;
@@ -99,8 +100,11 @@ absl::StatusOr<v1::JobSpec> FindJob(
   Console(&Clock::Real())
       .Note(absl::StrCat("coordinator ", options->listen,
                          " waits for a program to say what it trains"));
-  return AwaitJob(*intake, absl::Seconds(options->start_seconds),
-                  [] { return std::string(); });
+  absl::StatusOr<v1::JobSpec> job =
+      AwaitJob(*intake, absl::Seconds(options->start_seconds),
+               [] { return std::string(); });
+  if (job.ok()) options->listening = intake->HandOver();
+  return job;
 }
 
 // Other machines may reach a coordinator that asks who calls.
@@ -154,6 +158,7 @@ int Coordinate(CoordinateOptions options) {
       JobRun::Start({.job = *job,
                      .run_dir = options.run_dir,
                      .listen = options.listen,
+                     .listening = options.listening,
                      .start_timeout = absl::Seconds(options.start_seconds),
                      .metrics_listen = options.telemetry.metrics_listen,
                      .log = log,

@@ -87,6 +87,7 @@ absl::StatusOr<std::unique_ptr<JobRun>> JobRun::Start(
   coordinator.reflection = run->options_.reflection;
   coordinator.checkpoint_key = run->options_.checkpoint_key;
   coordinator.listen = run->options_.listen;
+  coordinator.listening = run->options_.listening;
   coordinator.job = run->options_.job;
   coordinator.clock = run->options_.clock;
   coordinator.start_timeout = run->options_.start_timeout;

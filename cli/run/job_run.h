@@ -20,6 +20,7 @@
 #include "common/host/machine.h"
 #include "common/telemetry/exporter.h"
 #include "common/telemetry/log.h"
+#include "common/host/listen_socket.h"
 #include "common/wire/access.h"
 #include "coordinator/core/job_plan.h"
 #include "coordinator/page/run_history.h"
@@ -50,6 +51,7 @@ class JobRun {
     v1::JobSpec job;      // resolved
     std::string run_dir;  // empty: runs/NAME-DATE-TIME
     std::string listen = "127.0.0.1:0";
+    ListeningSockets listening;  // as Coordinator::Options
     absl::Duration start_timeout = absl::Minutes(10);
     std::string metrics_listen;  // host:port for HTTP; empty: none
     LogOptions log;              // its file is in the run directory

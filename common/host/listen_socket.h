@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,10 @@ namespace tributary {
 // message is the system's reason alone.
 absl::StatusOr<std::vector<UniqueFd>> ListenOn(const std::string& address,
                                                int backlog);
+
+// Sockets that listen already, for somebody in this process who takes them over.
+// Null, or empty: there are none, or somebody has taken them.
+using ListeningSockets = std::shared_ptr<std::vector<UniqueFd>>;
 
 // The port of a socket that listens.
 int PortOf(int fd);

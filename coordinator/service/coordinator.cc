@@ -159,7 +159,8 @@ absl::Status Coordinator::Listen() {
       {.name = options_.job.name(), .id = job_id_, .key = job_key_});
   service_ = MakeCoordinatorService(&control_, options_.guard);
   TRIBUTARY_ASSIGN_OR_RETURN(port_,
-                             PeerPort::Listen(options_.listen, options_.guard));
+                             PeerPort::Listen(options_.listen, options_.guard,
+                                              options_.listening));
   const v1::ClusterSpec& cluster = options_.job.cluster();
   LimitPeers(cluster, options_.guard->connections().get());
   grpc::ServerBuilder builder;

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
+#include "common/host/listen_socket.h"
 #include "common/telemetry/metrics_writer.h"
 #include "common/wire/call_guard.h"
 #include "common/wire/caller_proof.h"
@@ -29,6 +30,7 @@ class Coordinator {
  public:
   struct Options {
     std::string listen = "127.0.0.1:0";  // host:port; port 0: any free one
+    ListeningSockets listening;          // of `listen`; null: there are none
     v1::JobSpec job;                     // resolved
     const Clock* clock = &Clock::Real();
     absl::Duration lease = absl::Seconds(10);

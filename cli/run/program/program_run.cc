@@ -169,13 +169,15 @@ class ProgramRun {
 
   int Train(const v1::JobSpec& job) {
     const std::string address = intake_->address();
-    intake_.reset();  // the coordinator takes over the port
+    const ListeningSockets listening = intake_->HandOver();
+    intake_.reset();
     console_.End();
     LogOptions log = options_.telemetry.log;
     log.standard_error = false;  // the screen shows the progress
     absl::StatusOr<std::unique_ptr<JobRun>> started = JobRun::Start(
         {.job = job,
          .listen = address,
+         .listening = listening,
          .metrics_listen = options_.telemetry.metrics_listen,
          .log = log,
          .start = options_.resume ? options_.resume->start : JobStart{},

@@ -113,9 +113,13 @@ PeerPort::PeerPort(std::vector<UniqueFd> sockets,
       spare_(open("/dev/null", O_RDONLY | O_CLOEXEC)) {}
 
 absl::StatusOr<std::unique_ptr<PeerPort>> PeerPort::Listen(
-    const std::string& address, std::shared_ptr<const CallGuard> guard) {
+    const std::string& address, std::shared_ptr<const CallGuard> guard,
+    const ListeningSockets& listening) {
   TRIBUTARY_RETURN_IF_ERROR(CheckAddress(address));
-  auto sockets = ListenOn(address, kPeerBacklog);
+  const bool takes_over = listening != nullptr && !listening->empty();
+  absl::StatusOr<std::vector<UniqueFd>> sockets =
+      takes_over ? std::exchange(*listening, {})
+                 : ListenOn(address, kPeerBacklog);
   if (!sockets.ok()) {
     return absl::UnavailableError(absl::StrCat(
         "cannot listen on ", address, ": ", sockets.status().message()));
@@ -138,13 +142,23 @@ void PeerPort::Start() {
   thread_ = std::thread([this] { Run(); });
 }
 
-void PeerPort::Stop() {
+void PeerPort::Join() {
   if (!thread_.joinable()) return;
   const uint64_t one = 1;
   [[maybe_unused]] const ssize_t written =
       write(wake_.get(), &one, sizeof(one));
   thread_.join();
+}
+
+void PeerPort::Stop() {
+  if (!thread_.joinable()) return;
+  Join();
   sockets_.clear();  // who connects now is refused
+}
+
+ListeningSockets PeerPort::Release() {
+  Join();
+  return std::make_shared<std::vector<UniqueFd>>(std::exchange(sockets_, {}));
 }
 
 void PeerPort::Run() {

@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/unique_fd.h"
+#include "common/host/listen_socket.h"
 #include "common/wire/call_guard.h"
 #include "common/wire/port/peer_connections.h"
 
@@ -29,8 +30,10 @@ class PeerPort {
  public:
   // Clients may connect from now on. InvalidArgument: not host:port.
   // Unavailable: the port is taken, or the host is not this machine's.
+  // `listening`: takes over these sockets, which listen there already.
   static absl::StatusOr<std::unique_ptr<PeerPort>> Listen(
-      const std::string& address, std::shared_ptr<const CallGuard> guard);
+      const std::string& address, std::shared_ptr<const CallGuard> guard,
+      const ListeningSockets& listening = nullptr);
   ~PeerPort() { Stop(); }
 
   int port() const { return port_; }
@@ -42,8 +45,12 @@ class PeerPort {
   void Start();
   // Accepts no client any more; connections go on. Idempotent.
   void Stop();
+  // The same, but the sockets go on listening, so that no other process can
+  // take the port: clients that connect wait for whoever takes them over.
+  ListeningSockets Release();
 
  private:
+  void Join();
   PeerPort(std::vector<UniqueFd> sockets,
            std::shared_ptr<const CallGuard> guard);
 

@@ -204,8 +204,19 @@ absl::StatusOr<std::unique_ptr<JobIntake>> JobIntake::Start(
 JobIntake::~JobIntake() {
   if (server_ == nullptr) return;
   port_->Stop();
+  EndCalls();
+}
+
+void JobIntake::EndCalls() {
   server_->Shutdown(DeadlineAfter(kIntakeAnswers));
   server_->Wait();
+  server_ = nullptr;
+}
+
+ListeningSockets JobIntake::HandOver() {
+  ListeningSockets sockets = port_->Release();
+  EndCalls();
+  return sockets;
 }
 
 std::optional<v1::JobSpec> JobIntake::Await(absl::Duration timeout) {

@@ -19,8 +19,7 @@ namespace tributary {
 // Answers on a coordinator's port until the job's program has said what it
 // trains (SubmitJob), and to those who ask for the job's status or stop it. All
 // other calls get Unavailable, which callers retry.
-// Once the job is known, destroy the intake and start the Coordinator on the
-// same address.
+// Once the job is known, start the Coordinator with the sockets of HandOver.
 class JobIntake {
  public:
   // `listen`: host:port; port 0: any free one. InvalidArgument: the address.
@@ -37,6 +36,9 @@ class JobIntake {
 
   // Waits until a program has submitted the whole job; nullopt after `timeout`.
   std::optional<v1::JobSpec> Await(absl::Duration timeout);
+  // Ends the calls that run, with their answers, and gives the sockets away,
+  // which go on listening. Call it once.
+  ListeningSockets HandOver();
   // Why somebody has stopped the job (StopJob); nullopt: nobody has.
   std::optional<std::string> stop_reason() const;
 
@@ -44,6 +46,8 @@ class JobIntake {
   class Service;
 
   JobIntake(ProgramJobSource source, std::shared_ptr<const CallGuard> guard);
+
+  void EndCalls();
 
   const std::unique_ptr<Service> service_;
   std::unique_ptr<PeerPort> port_;

@@ -2,6 +2,13 @@
 // A job that its program submits, over real gRPC.
 #include "coordinator/service/intake/job_intake.h"
 
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <string>
+#include <utility>
+
 #include "common/base/limits.h"
 #include "common/member/coordinator_client.h"
 #include "common/member/submit_job.h"
@@ -29,9 +36,9 @@ class JobIntakeTest : public CoordinatorTest {
   }
   // The coordinator takes over the port.
   void Replace(const v1::JobSpec& job) {
-    intake_.reset();
     Coordinator::Options options;
     options.listen = address_;
+    options.listening = intake_->HandOver();
     options.job = job;
     coordinator_ = Coordinator::Start(std::move(options)).value();
   }
@@ -132,6 +139,32 @@ TEST_F(JobIntakeTest, MembersSurviveTheChangeOfThePort) {
   EXPECT_TRUE(ranks[1]->DeclareModel(model).ok());
   model.settings = {"training.optimizer=adam"};
   EXPECT_TRUE(absl::IsFailedPrecondition(ranks[1]->DeclareModel(model)));
+}
+
+// Another process could be quicker than the coordinator.
+TEST_F(JobIntakeTest, ThePortIsNeverFree) {
+  ASSERT_TRUE(Submit({kSgd}).ok());
+  Coordinator::Options options;
+  options.job = *intake_->Await(kSoon);
+  options.listen = address_;
+  options.listening = intake_->HandOver();
+  intake_.reset();
+  const auto other = CallGuard::Open();
+  EXPECT_TRUE(absl::IsUnavailable(PeerPort::Listen(address_, other).status()));
+  // A client that comes in between is answered by the coordinator.
+  const int early = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  to.sin_port = htons(static_cast<uint16_t>(
+      std::stoi(address_.substr(address_.rfind(':') + 1))));
+  EXPECT_EQ(connect(early, reinterpret_cast<sockaddr*>(&to), sizeof(to)), 0);
+  coordinator_ = Coordinator::Start(std::move(options)).value();
+  char byte = 0;
+  EXPECT_EQ(recv(early, &byte, 1, 0), 1) << "the settings of HTTP/2";
+  close(early);
+  EXPECT_EQ(coordinator_->address(), address_);
+  EXPECT_TRUE(Submit({kSgd}).ok());
 }
 
 TEST_F(JobIntakeTest, AJobWithAModelOfItsOwnTakesNoProgram) {
