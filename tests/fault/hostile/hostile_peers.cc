@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/fault/hostile/hostile_peers.h"
 
-#include <signal.h>
-
 #include <random>
 #include <utility>
 
@@ -23,16 +21,16 @@ constexpr size_t kLargeBytes = 60 << 20;  // of a message, announced
 }  // namespace
 
 HostilePeers::HostilePeers(AttackedJob job, int idle) : job_(std::move(job)) {
-  using std::placeholders::_1;
   const auto begin = [this](const char* name,
                             void (HostilePeers::*body)(std::atomic<int64_t>*)) {
-    Begin(name,
-          [this, body](std::atomic<int64_t>* count) { (this->*body)(count); });
+    attacks_.Begin(name, [this, body](std::atomic<int64_t>* count) {
+      (this->*body)(count);
+    });
   };
-  Begin("idle strangers", [this, idle](std::atomic<int64_t>* count) {
+  attacks_.Begin("idle strangers", [this, idle](std::atomic<int64_t>* count) {
     StayConnected(idle, count);
   });
-  Begin("idle peers", [this, idle](std::atomic<int64_t>* count) {
+  attacks_.Begin("idle peers", [this, idle](std::atomic<int64_t>* count) {
     StayConnectedWithCertificate(idle, count);
   });
   begin("nonsense", &HostilePeers::TalkNonsense);
@@ -49,29 +47,7 @@ HostilePeers::HostilePeers(AttackedJob job, int idle) : job_(std::move(job)) {
   begin("malformed", &HostilePeers::SendMalformed);
 }
 
-HostilePeers::~HostilePeers() {
-  over_ = true;
-  for (const auto& attack : attacks_) attack->thread.join();
-}
-
-void HostilePeers::Begin(const std::string& name, Body body) {
-  Attack& attack = *attacks_.emplace_back(std::make_unique<Attack>());
-  attack.name = name;
-  attack.thread = std::thread([&attack, body = std::move(body)] {
-    // OpenSSL writes to connections that the other end has closed.
-    sigset_t pipe;
-    sigemptyset(&pipe);
-    sigaddset(&pipe, SIGPIPE);
-    pthread_sigmask(SIG_BLOCK, &pipe, nullptr);
-    body(&attack.count);
-  });
-}
-
-std::map<std::string, int64_t> HostilePeers::Counts() const {
-  std::map<std::string, int64_t> counts;
-  for (const auto& attack : attacks_) counts[attack->name] = attack->count;
-  return counts;
-}
+HostilePeers::~HostilePeers() { attacks_.End(); }
 
 std::vector<int> HostilePeers::AllPorts() const {
   std::vector<int> ports = job_.server_ports;
@@ -83,8 +59,8 @@ std::vector<int> HostilePeers::AllPorts() const {
 void HostilePeers::StayConnected(int connections, std::atomic<int64_t>* count) {
   const std::vector<int> ports = AllPorts();
   std::vector<std::unique_ptr<Stranger>> strangers(connections);
-  while (!over_) {
-    for (int i = 0; i < connections && !over_; ++i) {
+  while (!attacks_.over()) {
+    for (int i = 0; i < connections && !attacks_.over(); ++i) {
       if (strangers[i] != nullptr && !strangers[i]->IsOver()) continue;
       strangers[i] = std::make_unique<Stranger>(ports[i % ports.size()]);
       ++*count;
@@ -98,8 +74,8 @@ void HostilePeers::StayConnectedWithCertificate(int connections,
   const TlsContext context(job_.certificates);
   const std::vector<int> ports = AllPorts();
   std::vector<std::unique_ptr<Http2Peer>> peers(connections);
-  while (!over_) {
-    for (int i = 0; i < connections && !over_; ++i) {
+  while (!attacks_.over()) {
+    for (int i = 0; i < connections && !attacks_.over(); ++i) {
       if (peers[i] != nullptr && !peers[i]->IsClosed()) continue;
       peers[i] =
           Http2Peer::Connect(ports[i % ports.size()], INT32_MAX, context.get());
@@ -112,7 +88,7 @@ void HostilePeers::StayConnectedWithCertificate(int connections,
 void HostilePeers::TalkNonsense(std::atomic<int64_t>* count) {
   std::mt19937 random(1);
   const std::vector<int> ports = AllPorts();
-  for (; !over_; ++*count) {
+  for (; !attacks_.over(); ++*count) {
     Stranger stranger(ports[*count % ports.size()]);
     stranger.Send(*count % 3 == 0 ? "GET / HTTP/1.1\r\nHost: somebody\r\n\r\n"
                                   : RandomBytes(random, 4096));
@@ -126,7 +102,7 @@ void HostilePeers::ShakeHandsSlowly(std::atomic<int64_t>* count) {
   const std::vector<int> ports = AllPorts();
   constexpr int kPeers = 30;
   std::vector<std::unique_ptr<Stranger>> peers(kPeers);
-  for (size_t at = 0; !over_; ++at) {
+  for (size_t at = 0; !attacks_.over(); ++at) {
     for (int i = 0; i < kPeers; ++i) {
       if (peers[i] == nullptr || peers[i]->IsOver()) {
         peers[i] = std::make_unique<Stranger>(ports[i % ports.size()]);
@@ -143,7 +119,7 @@ void HostilePeers::SendNonsenseFrames(std::atomic<int64_t>* count) {
   const TlsContext context(job_.certificates);
   std::mt19937 random(2);
   const std::vector<int> ports = AllPorts();
-  for (size_t i = 0; !over_; ++i) {
+  for (size_t i = 0; !attacks_.over(); ++i) {
     Pause(50);
     const auto peer =
         Http2Peer::Connect(ports[i % ports.size()], INT32_MAX, context.get());
@@ -157,16 +133,16 @@ void HostilePeers::PushWithoutTicket(std::atomic<int64_t>* count) {
   const std::string piece(1 << 20, 'x');
   const std::string head =
       Http2Peer::Message(std::string(kLargeBytes, '\0')).substr(0, 5);
-  for (size_t i = 0; !over_; ++i) {
+  for (size_t i = 0; !attacks_.over(); ++i) {
     const auto peer =
         Http2Peer::Connect(job_.server_ports[i % job_.server_ports.size()],
                            INT32_MAX, context.get());
     if (peer == nullptr) continue;
-    for (int calls = 0; calls < 20 && !over_; ++calls) {
+    for (int calls = 0; calls < 20 && !attacks_.over(); ++calls) {
       const uint32_t call = peer->Begin(kPush);
       if (!peer->Send(call, head, false)) break;
       // The server ends the call at once, but not the connection.
-      while (!over_ && peer->Send(call, piece, false)) ++*count;
+      while (!attacks_.over() && peer->Send(call, piece, false)) ++*count;
     }
     Pause(20);
   }
@@ -182,7 +158,7 @@ void HostilePeers::SendWronglySigned(std::atomic<int64_t>* count) {
   channels.push_back(DataChannel(
       job_.coordinator, job_.proof.ForChannel(PeerRole::kCoordinator)));
   const std::string pull = PullOf(job_, 0).SerializeAsString();
-  while (!over_) {
+  while (!attacks_.over()) {
     const size_t to = random() % channels.size();
     const bool at_server = to + 1 < channels.size();
     const char* const methods[] = {kPull, kPush, kClock};
@@ -215,8 +191,8 @@ void HostilePeers::SendSlowly(std::atomic<int64_t>* count) {
   std::vector<Slow> slow(kPeers);
   const std::string head =
       Http2Peer::Message(std::string(kLargeBytes, '\0')).substr(0, 5);
-  while (!over_) {
-    for (int i = 0; i < kPeers && !over_; ++i) {
+  while (!attacks_.over()) {
+    for (int i = 0; i < kPeers && !attacks_.over(); ++i) {
       Slow& one = slow[i];
       if (one.peer != nullptr &&
           one.peer->Send(one.call, std::string(64, 'x'), false)) {
@@ -240,13 +216,13 @@ void HostilePeers::SendWithoutEnd(std::atomic<int64_t>* count) {
   const TlsContext context(job_.certificates);
   const std::string begin =
       Http2Peer::Message(std::string(kLargeBytes, '\0')).substr(0, 1 << 20);
-  for (size_t i = 0; !over_; ++i) {
+  for (size_t i = 0; !attacks_.over(); ++i) {
     const auto peer =
         Http2Peer::Connect(job_.server_ports[i % job_.server_ports.size()],
                            INT32_MAX, context.get());
     if (peer == nullptr) continue;
     peer->SetTimeout(1);  // it may wait in vain for a server that is gone
-    while (!over_ &&
+    while (!attacks_.over() &&
            peer->Send(peer->Begin(kPull, TicketHeader(job_.proof.ticket())),
                       begin, false)) {
       ++*count;
@@ -259,13 +235,13 @@ void HostilePeers::SendWithoutEnd(std::atomic<int64_t>* count) {
 void HostilePeers::CallWithoutEnd(std::atomic<int64_t>* count) {
   const TlsContext context(job_.certificates);
   const std::vector<int> ports = AllPorts();
-  for (size_t i = 0; !over_; ++i) {
+  for (size_t i = 0; !attacks_.over(); ++i) {
     const size_t to = i % ports.size();
     const auto peer = Http2Peer::Connect(ports[to], INT32_MAX, context.get());
     if (peer == nullptr) continue;
     peer->SetTimeout(1);
     const char* const method = to + 1 < ports.size() ? kPull : kPlan;
-    while (!over_ && !peer->IsClosed()) {
+    while (!attacks_.over() && !peer->IsClosed()) {
       for (int calls = 0; calls < 100; ++calls) {
         peer->Begin(method, TicketHeader(job_.proof.ticket()));
         ++*count;
@@ -283,7 +259,7 @@ void HostilePeers::SendBombs(std::atomic<int64_t>* count) {
   Http2Peer::Headers headers = TicketHeader(job_.proof.ticket());
   headers.emplace_back("grpc-encoding", "gzip");
   const std::vector<int> ports = AllPorts();
-  for (size_t i = 0; !over_; ++i) {
+  for (size_t i = 0; !attacks_.over(); ++i) {
     Pause(50);
     const size_t to = i % ports.size();
     const auto peer = Http2Peer::Connect(ports[to], INT32_MAX, context.get());
@@ -301,8 +277,8 @@ void HostilePeers::LeaveAnswersUnread(std::atomic<int64_t>* count) {
   std::vector<std::unique_ptr<Http2Peer>> peers(8);
   const std::string pull =
       Http2Peer::Message(PullOf(job_, 0).SerializeAsString());
-  while (!over_) {
-    for (size_t i = 0; i < peers.size() && !over_; ++i) {
+  while (!attacks_.over()) {
+    for (size_t i = 0; i < peers.size() && !attacks_.over(); ++i) {
       auto& peer = peers[i];
       if (peer == nullptr || peer->IsClosed()) {
         peer =
@@ -326,9 +302,9 @@ void HostilePeers::HoldCalls(std::atomic<int64_t>* count) {
   const TlsContext context(job_.certificates);
   const std::string pull =
       Http2Peer::Message(PullOf(job_, INT64_MAX / 2).SerializeAsString());
-  while (!over_) {
+  while (!attacks_.over()) {
     std::vector<std::unique_ptr<Http2Peer>> peers;
-    for (int i = 0; i < 8 && !over_; ++i) {
+    for (int i = 0; i < 8 && !attacks_.over(); ++i) {
       auto peer =
           Http2Peer::Connect(job_.server_ports[i % job_.server_ports.size()],
                              INT32_MAX, context.get());
@@ -340,7 +316,7 @@ void HostilePeers::HoldCalls(std::atomic<int64_t>* count) {
       }
       peers.push_back(std::move(peer));
     }
-    for (int i = 0; i < 50 && !over_; ++i) Pause(100);
+    for (int i = 0; i < 50 && !attacks_.over(); ++i) Pause(100);
   }
 }
 
@@ -358,7 +334,7 @@ void HostilePeers::SendMalformed(std::atomic<int64_t>* count) {
   }
   const auto coordinator = DataChannel(
       job_.coordinator, job_.proof.ForChannel(PeerRole::kCoordinator));
-  while (!over_) {
+  while (!attacks_.over()) {
     grpc::Status status;
     if (random() % 2 == 0) {
       const Malformed message = messages.Next();

@@ -3,13 +3,11 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <map>
-#include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "tests/fault/hostile/attack_threads.h"
 #include "tests/fault/hostile/attacker.h"
 
 namespace tributary::testing {
@@ -23,21 +21,12 @@ class HostilePeers {
   HostilePeers(AttackedJob job, int idle);
   ~HostilePeers();
 
-  // How often each attack was made, by its name.
-  std::map<std::string, int64_t> Counts() const;
+  // As AttackThreads.
+  std::map<std::string, int64_t> Counts() const { return attacks_.Counts(); }
   // Wrongly signed calls that were not refused.
   int64_t let_through() const { return let_through_; }
 
  private:
-  struct Attack {
-    std::string name;
-    std::atomic<int64_t> count{0};
-    std::thread thread;
-  };
-  using Body = std::function<void(std::atomic<int64_t>* count)>;
-
-  void Begin(const std::string& name, Body body);
-
   // Strangers, without a certificate.
   void StayConnected(int connections, std::atomic<int64_t>* count);
   void TalkNonsense(std::atomic<int64_t>* count);
@@ -60,9 +49,8 @@ class HostilePeers {
   std::vector<int> AllPorts() const;
 
   const AttackedJob job_;
-  std::atomic<bool> over_{false};
   std::atomic<int64_t> let_through_{0};
-  std::vector<std::unique_ptr<Attack>> attacks_;
+  AttackThreads attacks_;  // the last, because its threads use the rest
 };
 
 }  // namespace tributary::testing

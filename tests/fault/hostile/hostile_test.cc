@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A job is attacked on all its ports while it trains, by strangers and by one
-// that has stolen a worker's certificate. It ends with the weights of a run
-// that nobody attacked, and its processes take no more memory than
-// docs/failures.md#hostile-peers says. Lasts some seconds;
+// A job is attacked on all its ports, pages and Unix sockets while it trains,
+// by strangers, by other users and by one that has stolen a worker's
+// certificate. It ends with the weights of a run that nobody attacked, its
+// processes take no more memory than docs/failures.md#hostile-peers says, they
+// stay healthy, and workers keep sharing memory. Lasts some seconds;
 // tests/fault/hostile.sh lasts as long as it is told.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,6 +16,7 @@
 #include <fstream>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -24,6 +26,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "tests/fault/fault_test.h"
+#include "tests/fault/hostile/health_probe.h"
+#include "tests/fault/hostile/hostile_neighbours.h"
 #include "tests/fault/hostile/hostile_peers.h"
 #include "tests/testing/paths.h"
 #include "tests/testing/process.h"
@@ -38,6 +42,10 @@ constexpr absl::Duration kVeryLong = absl::Minutes(10);  // for one run
 // goes to each of the three processes.
 constexpr int64_t kMostMore = 768 << 20;
 constexpr int64_t kMostOfConnection = 256 << 10;
+// A pod is killed after three failures of its health check in a row.
+constexpr int64_t kFailureThreshold = 3;
+// Connections to each page that say nothing.
+constexpr int kIdleReaders = 40;
 
 // A number that the environment sets.
 int Setting(const char* name, int otherwise) {
@@ -88,14 +96,18 @@ class HostileTest : public FaultTest {
   // or, if that is 0, alone. Returns how long it took.
   absl::Duration Run(const std::string& run, int idle) {
     const absl::Time begin = absl::Now();
+    const std::vector<std::string> pages = {"--metrics-listen", "127.0.0.1:0",
+                                            "--health-listen", "127.0.0.1:0"};
+    std::vector<std::string> words = {"--tls", Path("tls/coordinator")};
+    words.insert(words.end(), pages.begin(), pages.end());
     std::string address;
-    auto coordinator =
-        Coordinate(run, &address, {"--tls", Path("tls/coordinator")});
+    auto coordinator = Coordinate(run, &address, words);
     std::vector<std::unique_ptr<RunningProcess>> members;
     for (const std::string role : {"server", "server", "worker", "worker"}) {
-      members.push_back(
-          Start({absl::StrCat("tributary-", role), "--tls",
-                 Path(absl::StrCat("tls/", role)), "--coordinator", address}));
+      words = {absl::StrCat("tributary-", role), "--tls",
+               Path(absl::StrCat("tls/", role)), "--coordinator", address};
+      words.insert(words.end(), pages.begin(), pages.end());
+      members.push_back(Start(words));
     }
     std::atomic<bool> over{false};
     std::thread sampler([&] {
@@ -106,25 +118,68 @@ class HostileTest : public FaultTest {
       }
     });
     std::unique_ptr<testing::HostilePeers> peers;
+    std::unique_ptr<testing::HostileNeighbours> neighbours;
+    std::unique_ptr<testing::HealthProbe> probe;
     if (idle > 0) {
       auto job = testing::Infiltrate(address, Path("tls/worker"));
       TRIBUTARY_EXPECT_OK(job);
       if (job.ok()) {
+        const testing::Neighbourhood places =
+            Places(*job, coordinator->pid(), members);
+        probe = std::make_unique<testing::HealthProbe>(places);
+        neighbours = std::make_unique<testing::HostileNeighbours>(*job, places,
+                                                                  kIdleReaders);
         peers = std::make_unique<testing::HostilePeers>(*std::move(job), idle);
       }
     }
     EXPECT_EQ(coordinator->Wait(kVeryLong), 0) << coordinator->output();
     if (peers != nullptr) {
-      for (const auto& [name, count] : peers->Counts()) counts_[name] += count;
+      Expect(probe->End());
+      for (const auto& counts : {peers->Counts(), neighbours->Counts()}) {
+        for (const auto& [name, count] : counts) counts_[name] += count;
+      }
       EXPECT_EQ(peers->let_through(), 0);
+      EXPECT_EQ(neighbours->let_through(), 0);
     }
     peers = nullptr;
+    neighbours = nullptr;
     over = true;
     sampler.join();
     for (auto& member : members) {
       EXPECT_EQ(member->Wait(kSoon), 0) << member->output();
     }
     return absl::Now() - begin;
+  }
+
+  static testing::Neighbourhood Places(
+      const testing::AttackedJob& job, pid_t coordinator,
+      const std::vector<std::unique_ptr<RunningProcess>>& members) {
+    std::set<int> known(job.server_ports.begin(), job.server_ports.end());
+    known.insert(job.coordinator_port);
+    testing::Neighbourhood places;
+    testing::LookAround(coordinator, known, &places);
+    for (const auto& member : members) {
+      testing::LookAround(member->pid(), known, &places);
+    }
+    EXPECT_EQ(places.pages.size(), members.size() + 1);
+    EXPECT_EQ(places.health_checks.size(), members.size() + 1);
+    EXPECT_EQ(places.sockets.size(), 2u);
+    return places;
+  }
+
+  void Expect(const testing::HealthProbe::Result& result) {
+    EXPECT_EQ(result.missed, 0);
+    EXPECT_LT(result.longest_streak, kFailureThreshold);
+    if (shares_memory_ && result.looks > 0) {
+      EXPECT_EQ(result.fewest_links, 2);
+    }
+    health_.asked += result.asked;
+    health_.missed += result.missed;
+    health_.asked_pages += result.asked_pages;
+    health_.missed_pages += result.missed_pages;
+    health_.longest_streak =
+        std::max(health_.longest_streak, result.longest_streak);
+    if (shares_memory_) health_.looks += result.looks;
   }
 
   void Sample(const std::string& role, pid_t pid) {
@@ -136,6 +191,8 @@ class HostileTest : public FaultTest {
   const int epochs_ = Setting("TRIBUTARY_HOSTILE_EPOCHS", 6);
   std::map<std::string, int64_t> peaks_;   // by role
   std::map<std::string, int64_t> counts_;  // of attacks
+  bool shares_memory_ = false;
+  testing::HealthProbe::Result health_;  // of all runs
 };
 
 TEST_F(HostileTest, TheJobEndsAsIfNobodyAttacked) {
@@ -144,10 +201,14 @@ TEST_F(HostileTest, TheJobEndsAsIfNobodyAttacked) {
   const std::string undisturbed = Sha256("alone");
   absl::Duration attacked;
   int runs = 0;
-  while (attacked < absl::Seconds(seconds_) && !HasFailure()) {
+  // Over gRPC and through shared memory by turns, both at least once.
+  while ((runs < 2 || attacked < absl::Seconds(seconds_)) && !HasFailure()) {
     const std::string run = absl::StrCat("attacked-", runs++);
     attacked += Run(run, idle_);
     EXPECT_EQ(Sha256(run), undisturbed);
+    EditJob(shares_memory_ ? "shared_memory" : "transport: grpc",
+            shares_memory_ ? "grpc" : "transport: shared_memory");
+    shares_memory_ = !shares_memory_;
   }
   TellSeconds("alone", alone);
   TellSeconds("attacked", attacked);
@@ -156,6 +217,17 @@ TEST_F(HostileTest, TheJobEndsAsIfNobodyAttacked) {
     printf("%-24s %lld\n", name.c_str(), static_cast<long long>(count));
     EXPECT_GT(count, 0) << name;
   }
+  printf(
+      "health checks: %lld, missed %lld; on attacked pages %lld, missed "
+      "%lld, at most %lld in a row; looks at shared memory: %lld\n",
+      static_cast<long long>(health_.asked),
+      static_cast<long long>(health_.missed),
+      static_cast<long long>(health_.asked_pages),
+      static_cast<long long>(health_.missed_pages),
+      static_cast<long long>(health_.longest_streak),
+      static_cast<long long>(health_.looks));
+  EXPECT_GT(health_.asked, 0);
+  EXPECT_GT(health_.looks, 0);
   for (const auto& [role, bytes] : peaks_) {
     const int64_t more = bytes - before.at(role);
     printf("%s: %lld MiB, alone %lld MiB\n", role.c_str(),

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <thread>
+
+#include "tests/fault/hostile/hostile_neighbours.h"
+
+namespace tributary::testing {
+
+// Asks the processes of a job ten times a second how they are, as a kubelet
+// does, and the servers' pages whether workers share memory with them, until
+// End. A failure counts only if the same port answers again later: at the end
+// of the job processes end.
+class HealthProbe {
+ public:
+  struct Result {
+    int64_t asked = 0;  // on ports for health checks
+    int64_t missed = 0;
+    int64_t asked_pages = 0;  // on the attacked ports
+    int64_t missed_pages = 0;
+    int64_t longest_streak = 0;        // of failures on one attacked port
+    int64_t looks = 0;                 // at servers' pages while the job trains
+    int64_t fewest_links = INT64_MAX;  // workers that share memory, of a server
+  };
+
+  explicit HealthProbe(const Neighbourhood& places)
+      : places_(places), thread_([this] { Run(); }) {}
+  ~HealthProbe() { End(); }
+
+  Result End();
+
+ private:
+  void Run();
+  void Ask(int port, int64_t* asked, int64_t* missed, int64_t* streak);
+  void LookAtLinks();
+
+  const Neighbourhood places_;
+  std::map<int, int64_t> failing_;  // by port: since it has answered
+  Result result_;
+  std::atomic<bool> over_{false};
+  std::thread thread_;  // the last, because it uses the rest
+};
+
+}  // namespace tributary::testing

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/fault/hostile/attack_threads.h"
+#include "tests/fault/hostile/attacker.h"
+
+namespace tributary::testing {
+
+// Where the processes of a job can be reached besides their gRPC ports.
+struct Neighbourhood {
+  std::vector<int> pages;            // ports of --metrics-listen
+  std::vector<int> health_checks;    // ports of --health-listen
+  std::vector<std::string> sockets;  // of servers, for shared memory
+};
+
+// Adds what this process offers, apart from the ports that are known.
+void LookAround(pid_t pid, const std::set<int>& known, Neighbourhood* found);
+
+// Attacks the pages and the Unix sockets of a job until the destructor, as
+// whoever may open a connection there can: with some of the connections as
+// another user, where this process may become one.
+class HostileNeighbours {
+ public:
+  // `idle`: connections to each page that are kept open and say nothing.
+  HostileNeighbours(const AttackedJob& job, Neighbourhood places, int idle);
+  ~HostileNeighbours() { attacks_.End(); }
+
+  // As AttackThreads.
+  std::map<std::string, int64_t> Counts() const { return attacks_.Counts(); }
+  // Pages that were read under a foreign name, and false hellos that were
+  // welcome.
+  int64_t let_through() const { return let_through_; }
+
+ private:
+  using Count = std::atomic<int64_t>*;
+
+  void StayConnected(int connections, Count count);
+  void AskSlowly(Count count);
+  void ReadNothing(Count count);
+  void TalkNonsense(Count count);
+  void SendBodies(Count count);
+  void AskUnderForeignNames(Count count);
+  void StaySilent(Count count);
+  void SayFalseHellos(Count count);
+  void ConnectAsAnotherUser(Count count);
+
+  const AttackedJob job_;
+  const Neighbourhood places_;
+  std::atomic<int64_t> let_through_{0};
+  AttackThreads attacks_;  // the last, because its threads use the rest
+};
+
+}  // namespace tributary::testing
