@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/evaluation/area_under_curve.h"
+#include "common/evaluation/variation.h"
 
 namespace tributary {
 namespace {
@@ -37,7 +38,23 @@ absl::Status Check(const v1::LossSpec& loss, const v1::EvaluationPart& part) {
     return absl::InvalidArgumentError(
         "an evaluation wants targets of 0 or 1, got others");
   }
+  if (part.target_variation() < 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "an evaluation's target_variation must not be negative, got ",
+        part.target_variation()));
+  }
   return absl::OkStatus();
+}
+
+Variation TargetsOf(const v1::EvaluationPart& part) {
+  return {part.values(), part.target_mean(), part.target_variation()};
+}
+
+// Whether the loss is the mean of -ln p of the right classes, p being the
+// model's probability.
+bool IsPlain(const v1::CrossEntropySpec& spec) {
+  return !spec.balanced() && spec.class_weights().empty() &&
+         spec.label_smoothing() == 0;
 }
 
 }  // namespace
@@ -51,13 +68,14 @@ absl::Status Evaluation::Add(const v1::EvaluationPart& part) {
                      " values a sample, the parts before it ",
                      sum_.values() / sum_.samples()));
   }
+  Variation targets = TargetsOf(sum_);
+  targets.Add(TargetsOf(part));
+  sum_.set_target_mean(targets.mean);
+  sum_.set_target_variation(targets.squares);
   sum_.set_samples(sum_.samples() + part.samples());
   sum_.set_values(sum_.values() + part.values());
   sum_.set_loss_sum(sum_.loss_sum() + part.loss_sum());
   sum_.set_correct(sum_.correct() + part.correct());
-  sum_.set_target_sum(sum_.target_sum() + part.target_sum());
-  sum_.set_target_square_sum(sum_.target_square_sum() +
-                             part.target_square_sum());
   sum_.set_error_square_sum(sum_.error_square_sum() + part.error_square_sum());
   sum_.mutable_scores()->MergeFrom(part.scores());
   sum_.mutable_targets()->append(part.targets());
@@ -70,10 +88,8 @@ std::map<std::string, double> Evaluation::Metrics() const {
   const double values = static_cast<double>(sum_.values());
   metrics["loss"] = sum_.loss_sum() / static_cast<double>(sum_.samples());
   if (loss_.has_mse()) {
-    const double variation = sum_.target_square_sum() -
-                             sum_.target_sum() * sum_.target_sum() / values;
-    if (variation > 0) {
-      metrics["r2"] = 1 - sum_.error_square_sum() / variation;
+    if (sum_.target_variation() > 0) {
+      metrics["r2"] = 1 - sum_.error_square_sum() / sum_.target_variation();
     }
     return metrics;
   }
@@ -81,10 +97,7 @@ std::map<std::string, double> Evaluation::Metrics() const {
   const bool is_known = loss_.kind_case() != v1::LossSpec::KIND_NOT_SET;
   if (!is_known && sum_.correct() == 0) return metrics;
   metrics["accuracy"] = static_cast<double>(sum_.correct()) / values;
-  const v1::CrossEntropySpec& classes = loss_.cross_entropy();
-  const bool is_weighted =
-      classes.balanced() || !classes.class_weights().empty();
-  if (loss_.has_cross_entropy() && !is_weighted &&
+  if (loss_.has_cross_entropy() && IsPlain(loss_.cross_entropy()) &&
       sum_.values() > sum_.samples()) {
     metrics["perplexity"] = std::exp(metrics["loss"]);  // for sequences
   }

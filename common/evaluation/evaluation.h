@@ -23,7 +23,7 @@ class Evaluation {
 
   // Metrics by name; empty before the first sample.
   //   cross_entropy    loss (mean), accuracy; perplexity for sequences, unless
-  //                    the loss has class weights
+  //                    the loss has class weights or label smoothing
   //   bce_with_logits  loss, accuracy (positive where the logit is >= 0), auc
   //   mse              loss, r2
   // auc is exact, with equal scores counted half, and absent unless both

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "common/evaluation/variation.h"
 #include "common/status/status_macros.h"
 
 namespace tributary {
@@ -72,21 +73,24 @@ void AddBinary(const std::vector<float>& logits, const float* targets,
     part->add_scores(logits[i]);
     part->mutable_targets()->push_back(positive ? 1 : 0);
   }
+  part->set_values(part->values() + logits.size());
   part->set_correct(part->correct() + correct);
 }
 
 void AddNumbers(const std::vector<float>& predictions, const float* targets,
                 v1::EvaluationPart* part) {
-  double sum = 0, square_sum = 0, error_square_sum = 0;
+  Variation variation{part->values(), part->target_mean(),
+                      part->target_variation()};
+  double error_square_sum = 0;
   for (size_t i = 0; i < predictions.size(); ++i) {
     const double target = targets[i];
     const double error = predictions[i] - target;
-    sum += target;
-    square_sum += target * target;
+    variation.Add(target);
     error_square_sum += error * error;
   }
-  part->set_target_sum(part->target_sum() + sum);
-  part->set_target_square_sum(part->target_square_sum() + square_sum);
+  part->set_values(variation.count);
+  part->set_target_mean(variation.mean);
+  part->set_target_variation(variation.squares);
   part->set_error_square_sum(part->error_square_sum() + error_square_sum);
 }
 
@@ -100,7 +104,6 @@ absl::Status AddBatch(const v1::LossSpec& spec, const EvaluationBatch& batch,
     AddClasses(batch, logits, outputs, part);
     return absl::OkStatus();
   }
-  part->set_values(part->values() + logits.size());
   if (spec.has_bce_with_logits()) {
     AddBinary(logits, batch.targets.values, part);
   } else {

@@ -17,8 +17,9 @@ std::vector<std::string> MetricsOf(const v1::JobSpec& job) {
   const v1::DataSource& train = job.data().train();
   const bool sequences = train.has_text() || train.synthetic().length() > 0;
   const v1::CrossEntropySpec& classes = loss.cross_entropy();
-  const bool weighted = classes.balanced() || !classes.class_weights().empty();
-  if (sequences && !weighted) return {"accuracy", "loss", "perplexity"};
+  const bool plain = !classes.balanced() && classes.class_weights().empty() &&
+                     classes.label_smoothing() == 0;
+  if (sequences && plain) return {"accuracy", "loss", "perplexity"};
   return {"accuracy", "loss"};
 }
 

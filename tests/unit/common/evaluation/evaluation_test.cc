@@ -73,11 +73,13 @@ TEST(EvaluationTest, SequencesCountTheirPositions) {
 }
 
 // Its loss is not that of the tokens' probabilities.
-TEST(EvaluationTest, AWeightedLossHasNoPerplexity) {
-  v1::LossSpec balanced = CrossEntropy(), weighted = CrossEntropy();
+TEST(EvaluationTest, AWeightedOrSmoothedLossHasNoPerplexity) {
+  v1::LossSpec balanced = CrossEntropy(), weighted = CrossEntropy(),
+               smoothed = CrossEntropy();
   balanced.mutable_cross_entropy()->set_balanced(true);
   weighted.mutable_cross_entropy()->add_class_weights(1);
-  for (const v1::LossSpec& loss : {balanced, weighted}) {
+  smoothed.mutable_cross_entropy()->set_label_smoothing(0.1);
+  for (const v1::LossSpec& loss : {balanced, weighted, smoothed}) {
     Evaluation evaluation(loss);
     v1::EvaluationPart part = Classes(2, 3, 6);
     part.set_values(8);
@@ -119,11 +121,11 @@ TEST(EvaluationTest, OneClassAloneHasNoArea) {
   EXPECT_EQ(evaluation.Metrics().count("accuracy"), 1u);
 }
 
-v1::EvaluationPart Numbers(uint64_t samples, double sum, double square_sum,
+v1::EvaluationPart Numbers(uint64_t samples, double mean, double variation,
                            double error_square_sum) {
   v1::EvaluationPart part = Classes(samples, error_square_sum, 0);
-  part.set_target_sum(sum);
-  part.set_target_square_sum(square_sum);
+  part.set_target_mean(mean);
+  part.set_target_variation(variation);
   part.set_error_square_sum(error_square_sum);
   return part;
 }
@@ -131,8 +133,8 @@ v1::EvaluationPart Numbers(uint64_t samples, double sum, double square_sum,
 // Targets 1, 2 and 3, 6: mean 3, variation 4 + 1 + 0 + 9 = 14.
 TEST(EvaluationTest, R2ComparesWithTheMeanOfTheWhole) {
   Evaluation evaluation(Regression());
-  TRIBUTARY_EXPECT_OK(evaluation.Add(Numbers(2, 3, 5, 0.5)));
-  TRIBUTARY_EXPECT_OK(evaluation.Add(Numbers(2, 9, 45, 1.5)));
+  TRIBUTARY_EXPECT_OK(evaluation.Add(Numbers(2, 1.5, 0.5, 0.5)));
+  TRIBUTARY_EXPECT_OK(evaluation.Add(Numbers(2, 4.5, 4.5, 1.5)));
   EXPECT_DOUBLE_EQ(evaluation.Metrics().at("r2"), 1 - 2.0 / 14);
   EXPECT_DOUBLE_EQ(evaluation.Metrics().at("loss"), 0.5);
   EXPECT_EQ(evaluation.Metrics().count("accuracy"), 0u);
@@ -140,7 +142,9 @@ TEST(EvaluationTest, R2ComparesWithTheMeanOfTheWhole) {
 
 TEST(EvaluationTest, EqualTargetsHaveNoR2) {
   Evaluation evaluation(Regression());
-  TRIBUTARY_EXPECT_OK(evaluation.Add(Numbers(2, 4, 8, 0.5)));
+  TRIBUTARY_EXPECT_OK(evaluation.Add(Numbers(2, 0.7, 0, 0.5)));
+  TRIBUTARY_EXPECT_OK(evaluation.Add(Numbers(0, 0, 0, 0)));
+  TRIBUTARY_EXPECT_OK(evaluation.Add(Numbers(19998, 0.7, 0, 0.5)));
   EXPECT_EQ(evaluation.Metrics().count("r2"), 0u);
 }
 
@@ -167,8 +171,12 @@ TEST(EvaluationTest, AContradictoryPartIsRefusedAndNotAdded) {
   odd.set_samples(2);
   EXPECT_THAT(binary.Add(odd),
               StatusIs(kInvalid, "2 samples cannot have compared 3 values"));
+  Evaluation numbers(Regression());
+  EXPECT_THAT(numbers.Add(Numbers(2, 0, -1, 0)),
+              StatusIs(kInvalid, "target_variation must not be negative"));
   EXPECT_TRUE(classes.Metrics().empty());
   EXPECT_TRUE(binary.Metrics().empty());
+  EXPECT_TRUE(numbers.Metrics().empty());
 }
 
 }  // namespace

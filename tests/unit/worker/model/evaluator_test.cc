@@ -103,6 +103,23 @@ TEST(EvaluatorTest, RegressionGivesMeanSquaredErrorAndR2) {
   EXPECT_NEAR(metrics.at("r2"), 1 - 6.0 / 5, 1e-12);
 }
 
+// Errors -2, -1, 0, 1: squares 6, a variation of 5 around the mean 8000000.5.
+TEST(EvaluatorTest, LargeTargetsKeepTheirDigits) {
+  Judge judge("mse {}", 1);
+  const float targets[] = {7999999, 8000000, 8000001, 8000002};
+  const Floats predictions(4, 8000001);
+  EXPECT_NEAR(judge.Metrics(predictions, {.values = targets}).at("r2"),
+              1 - 6.0 / 5, 1e-6);
+}
+
+TEST(EvaluatorTest, EqualTargetsHaveNoR2HoweverMany) {
+  Judge judge("mse {}", 1);
+  const Floats targets(20000, 0.7f), predictions(20000, 0.5f);
+  const auto metrics = judge.Metrics(predictions, {.values = targets.data()});
+  EXPECT_EQ(metrics.count("r2"), 0u);
+  EXPECT_NEAR(metrics.at("loss"), 0.04, 1e-6);
+}
+
 TEST(EvaluatorTest, SeveralOutputsCountLikeSeveralSamples) {
   Judge judge("mse {}", 2);
   const float targets[] = {1, 2, 3, 4};
