@@ -5,21 +5,10 @@
 
 #include "common/evaluation/variation.h"
 #include "common/status/status_macros.h"
+#include "worker/model/decided_class.h"
 
 namespace tributary {
 namespace {
-
-// True when the label's logit is the largest, and of equal logits the first. A
-// row with a NaN is never correct.
-bool IsCorrect(const float* logits, int64_t classes, int64_t label) {
-  for (int64_t c = 0; c < label; ++c) {
-    if (!(logits[label] > logits[c])) return false;
-  }
-  for (int64_t c = label; c < classes; ++c) {
-    if (!(logits[label] >= logits[c])) return false;
-  }
-  return true;
-}
 
 void AddClasses(const EvaluationBatch& batch, const std::vector<float>& logits,
                 int64_t outputs, v1::EvaluationPart* part) {
@@ -27,14 +16,15 @@ void AddClasses(const EvaluationBatch& batch, const std::vector<float>& logits,
   const int64_t labels = static_cast<int64_t>(logits.size()) / outputs;
   part->set_values(part->values() + labels);
   for (int64_t r = 0; r < labels; ++r) {
-    const float* row = logits.data() + r * outputs;
-    correct += IsCorrect(row, outputs, batch.targets.labels[r]);
+    const absl::Span<const float> row(logits.data() + r * outputs, outputs);
+    correct += DecidedClass(row) == batch.targets.labels[r];
   }
   part->set_correct(part->correct() + correct);
 }
 
-// The same when each rank has only some of the classes. The rank with the label
-// shares its logit; a row is correct if no rank has a class that beats it.
+// The same, by the rule of DecidedClass, when each rank has only some of the
+// classes. The rank with the label shares its logit; a row is correct if no
+// rank has a class that beats it.
 absl::Status AddCutClasses(const EvaluationBatch& batch,
                            const std::vector<float>& logits,
                            const OutputCut& cut, v1::EvaluationPart* part) {
@@ -69,7 +59,7 @@ void AddBinary(const std::vector<float>& logits, const float* targets,
   uint64_t correct = 0;
   for (size_t i = 0; i < logits.size(); ++i) {
     const bool positive = targets[i] >= 0.5f;
-    correct += positive ? logits[i] >= 0 : logits[i] < 0;
+    correct += DecidedOfTwo(logits[i]) == (positive ? 1 : 0);
     part->add_scores(logits[i]);
     part->mutable_targets()->push_back(positive ? 1 : 0);
   }

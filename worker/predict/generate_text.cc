@@ -9,6 +9,7 @@
 #include "common/files/atomic_file.h"
 #include "common/status/status_macros.h"
 #include "worker/data/readers/counter_random.h"
+#include "worker/model/decided_class.h"
 #include "worker/predict/inputs/token_reader.h"
 
 namespace tributary {
@@ -63,14 +64,18 @@ absl::Status WriteText(const std::string& text, const std::string& output) {
 
 int32_t DrawToken(absl::Span<const float> logits, double temperature,
                   double uniform) {
-  const auto largest = std::max_element(logits.begin(), logits.end());
-  if (temperature == 0) return static_cast<int32_t>(largest - logits.begin());
+  const int64_t first = DecidedClass(logits);
+  if (temperature == 0 || first == kUndecided) {
+    return static_cast<int32_t>(first);
+  }
+  const double largest = logits[first];
   std::vector<double> sums;
   double sum = 0;
   for (float logit : logits) {
-    sum += std::exp((static_cast<double>(logit) - *largest) / temperature);
+    sum += std::exp((static_cast<double>(logit) - largest) / temperature);
     sums.push_back(sum);
   }
+  if (std::isnan(sum)) return static_cast<int32_t>(kUndecided);
   const auto drawn =
       std::upper_bound(sums.begin(), sums.end() - 1, uniform * sum);
   return static_cast<int32_t>(drawn - sums.begin());
@@ -100,6 +105,12 @@ absl::Status GenerateText(Predictor* predictor,
     const int32_t next =
         DrawToken(logits, options.temperature,
                   UniformOf(options.seed, static_cast<uint64_t>(step)));
+    if (next == kUndecided) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "no token ", step + 1, " of ", options.tokens,
+          " can be drawn: the model's outputs are not numbers; has its "
+          "training diverged?"));
+    }
     tokens.push_back(next);
     written += TokenBytes(text, next);
   }

@@ -27,7 +27,8 @@ absl::Status GenerateText(Predictor* predictor, const GenerateOptions& options);
 
 // The token drawn from these logits: each with the probability softmax(logits /
 // temperature); with temperature 0 the first of the largest. `uniform` is in
-// [0, 1).
+// [0, 1). kUndecided: there are no probabilities, because a logit is not a
+// number.
 int32_t DrawToken(absl::Span<const float> logits, double temperature,
                   double uniform);
 

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "common/status/status_macros.h"
+#include "worker/model/decided_class.h"
 #include "worker/predict/predictor.h"
 
 namespace tributary {
@@ -54,15 +56,6 @@ void ProbabilitiesOf(v1::OutputKind kind, absl::Span<const float> outputs,
     sum += probabilities->back();
   }
   for (double& p : *probabilities) p /= sum;
-}
-
-size_t MostProbable(const std::vector<double>& probabilities) {
-  // Of two equal ones the second: a logit of 0 counts as the positive class.
-  if (probabilities.size() == 2 && probabilities[0] == probabilities[1]) {
-    return 1;
-  }
-  return std::max_element(probabilities.begin(), probabilities.end()) -
-         probabilities.begin();
 }
 
 PredictionWriter::PredictionWriter(const v1::ModelRecord& record,
@@ -114,7 +107,7 @@ void PredictionWriter::AppendCsv(const Place& place,
   }
   absl::StrAppend(&buffer_, CsvText(prediction));
   if (options_.top && !names_.empty()) {
-    absl::StrAppend(&buffer_, ",", FloatText(probabilities_[best_]));
+    absl::StrAppend(&buffer_, ",", FloatText(DecidedProbability()));
   } else {
     for (size_t i = 0; i < names_.size(); ++i) {
       absl::StrAppend(&buffer_, ",", FloatText(probabilities_[i]));
@@ -133,11 +126,13 @@ void PredictionWriter::AppendJson(const Place& place,
   if (place.token != nullptr) {
     absl::StrAppend(&buffer_, "\"token\": ", JsonText(*place.token), ", ");
   }
-  absl::StrAppend(
-      &buffer_, "\"prediction\": ", named_ ? JsonText(prediction) : prediction);
+  absl::StrAppend(&buffer_, "\"prediction\": ",
+                  decided_ == kUndecided ? "null"
+                  : named_               ? JsonText(prediction)
+                                         : prediction);
   if (options_.top && !names_.empty()) {
     absl::StrAppend(&buffer_,
-                    ", \"probability\": ", JsonNumber(probabilities_[best_]));
+                    ", \"probability\": ", JsonNumber(DecidedProbability()));
   } else if (!names_.empty()) {
     absl::StrAppend(&buffer_, ", \"probabilities\": {");
     for (size_t i = 0; i < names_.size(); ++i) {
@@ -149,6 +144,11 @@ void PredictionWriter::AppendJson(const Place& place,
   absl::StrAppend(&buffer_, "}\n");
 }
 
+double PredictionWriter::DecidedProbability() const {
+  return decided_ == kUndecided ? std::numeric_limits<double>::quiet_NaN()
+                                : probabilities_[decided_];
+}
+
 absl::Status PredictionWriter::Write(const Place& place,
                                      absl::Span<const float> outputs) {
   const bool json = options_.format == PredictionFormat::kJson;
@@ -157,8 +157,14 @@ absl::Status PredictionWriter::Write(const Place& place,
     prediction = json ? JsonNumber(outputs[0]) : FloatText(outputs[0]);
   } else {
     ProbabilitiesOf(record_.output(), outputs, &probabilities_);
-    best_ = MostProbable(probabilities_);
-    prediction = names_[best_];
+    decided_ = record_.output() == v1::OUTPUT_KIND_BINARY
+                   ? DecidedOfTwo(outputs[0])
+                   : DecidedClass(outputs);
+    if (decided_ == kUndecided) {
+      ++undecided_;
+    } else {
+      prediction = names_[decided_];
+    }
   }
   json ? AppendJson(place, prediction) : AppendCsv(place, prediction);
   return buffer_.size() < kBufferBytes ? absl::OkStatus() : Flush();

@@ -43,6 +43,8 @@ class PredictionWriter {
   // outputs: the model's, of one value.
   absl::Status Write(const Place& place, absl::Span<const float> outputs);
   absl::Status Finish();
+  // How many of them have no class, because outputs are not numbers.
+  int64_t undecided() const { return undecided_; }
 
  private:
   PredictionWriter(const v1::ModelRecord& record, Options options);
@@ -50,6 +52,7 @@ class PredictionWriter {
   void AppendHeader();
   void AppendCsv(const Place& place, const std::string& prediction);
   void AppendJson(const Place& place, const std::string& prediction);
+  double DecidedProbability() const;
   absl::Status Flush();
 
   const v1::ModelRecord& record_;
@@ -57,7 +60,8 @@ class PredictionWriter {
   std::vector<std::string> names_;  // of the classes
   bool named_ = false;              // classes are words, not numbers
   std::vector<double> probabilities_;
-  size_t best_ = 0;
+  int64_t decided_ = 0;  // class of the prediction, or kUndecided
+  int64_t undecided_ = 0;
   std::unique_ptr<AtomicFile> file_;  // null: standard output
   std::string buffer_;
 };
@@ -66,9 +70,6 @@ class PredictionWriter {
 // sigmoid, for the second class of two.
 void ProbabilitiesOf(v1::OutputKind kind, absl::Span<const float> outputs,
                      std::vector<double>* probabilities);
-
-// The first of the largest, as the evaluation counts; 0 if one is not a number.
-size_t MostProbable(const std::vector<double>& probabilities);
 
 // "0.25", with the digits that tell float32 numbers apart.
 std::string FloatText(double value);

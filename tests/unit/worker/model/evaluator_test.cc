@@ -94,6 +94,15 @@ TEST(EvaluatorTest, BinaryGivesAccuracyAndAuc) {
   EXPECT_NEAR(metrics.at("accuracy"), 3.0 / 5, 1e-12);
 }
 
+TEST(EvaluatorTest, ALogitThatIsNotANumberIsNeitherClass) {
+  Judge judge("bce_with_logits {}", 1);
+  const float targets[] = {1, 0, 1};
+  const auto part =
+      judge.Run({std::nanf(""), std::nanf(""), 1}, {.values = targets});
+  TRIBUTARY_ASSERT_OK(part);
+  EXPECT_EQ(part->correct(), 1u);
+}
+
 // Errors 1, 0, 2, 1: squares 6 of a variation of 5 around the mean 2.5.
 TEST(EvaluatorTest, RegressionGivesMeanSquaredErrorAndR2) {
   Judge judge("mse {}", 1);

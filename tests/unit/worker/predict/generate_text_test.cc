@@ -6,6 +6,8 @@
 #include <cmath>
 #include <vector>
 
+#include "worker/model/decided_class.h"
+
 namespace tributary {
 namespace {
 
@@ -36,9 +38,12 @@ TEST(DrawTokenTest, TemperatureZeroTakesTheFirstOfTheLargest) {
   }
 }
 
-TEST(DrawTokenTest, LogitsThatAreNotNumbersStillGiveAToken) {
-  const int32_t drawn = DrawToken({NAN, NAN}, 1, 0.5);
-  EXPECT_TRUE(drawn == 0 || drawn == 1);
+TEST(DrawTokenTest, LogitsThatAreNotNumbersGiveNone) {
+  for (double temperature : {0.0, 0.5, 1.0}) {
+    EXPECT_EQ(DrawToken({NAN, NAN}, temperature, 0.5), kUndecided);
+    EXPECT_EQ(DrawToken({0, NAN}, temperature, 0.5), kUndecided);
+  }
+  EXPECT_EQ(DrawToken({0, INFINITY}, 1, 0.5), kUndecided);
 }
 
 }  // namespace

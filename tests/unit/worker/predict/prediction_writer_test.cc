@@ -48,12 +48,39 @@ TEST_F(PredictionWriterTest, ClassesHaveProbabilities) {
             "cat,0.750000004,0.249999996\n"
             "dog,0.249999996,0.750000004\n");
   EXPECT_EQ(Written(ClassRecord({"cat", "dog"}), {.top = true}, {{1, 1}}),
-            "prediction,probability\ndog,0.5\n");
+            "prediction,probability\ncat,0.5\n");
+}
+
+// The probabilities of 0 and 1e-20 are equal in double.
+TEST_F(PredictionWriterTest, EqualProbabilitiesAreDecidedByTheLogits) {
+  v1::ModelRecord record = ClassRecord({"no", "yes"});
+  EXPECT_EQ(Written(record, {.top = true}, {{0, 1e-20f}, {0, 0}}),
+            "prediction,probability\nyes,0.5\nno,0.5\n");
+  record.set_output(v1::OUTPUT_KIND_BINARY);
+  EXPECT_EQ(Written(record, {.top = true}, {{-1e-20f}, {-0.0f}}),
+            "prediction,probability\nno,0.5\nyes,0.5\n");
+}
+
+TEST_F(PredictionWriterTest, OutputsThatAreNotNumbersDecideForNoClass) {
+  const std::vector<std::vector<float>> outputs = {{NAN, 1}, {1, NAN}};
+  EXPECT_EQ(Written(ClassRecord({"cat", "dog"}), {.top = true}, outputs),
+            "prediction,probability\n,nan\n,nan\n");
+  EXPECT_EQ(Written(ClassRecord({"cat", "dog"}),
+                    {.format = PredictionFormat::kJson, .top = true}, outputs),
+            "{\"prediction\": null, \"probability\": null}\n"
+            "{\"prediction\": null, \"probability\": null}\n");
+  auto writer = PredictionWriter::Create(
+      ClassRecord({}), {.path = Path("predictions"), .outputs = 2});
+  TRIBUTARY_ASSERT_OK(writer);
+  TRIBUTARY_EXPECT_OK((*writer)->Write({}, {1, NAN}));
+  TRIBUTARY_EXPECT_OK((*writer)->Write({}, {1, 0}));
+  EXPECT_EQ((*writer)->undecided(), 1);
 }
 
 TEST_F(PredictionWriterTest, NamesAreQuotedWhereCsvWantsIt) {
-  EXPECT_EQ(Written(ClassRecord({"a,b", "say \"x\""}), {.top = true}, {{9, 9}}),
-            "prediction,probability\n\"say \"\"x\"\"\",0.5\n");
+  EXPECT_EQ(
+      Written(ClassRecord({"a,b", "say \"x\""}), {.top = true}, {{0, 900}}),
+      "prediction,probability\n\"say \"\"x\"\"\",1\n");
 }
 
 TEST_F(PredictionWriterTest, ClassesWithoutNamesAreNumbers) {

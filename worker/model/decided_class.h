@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "absl/types/span.h"
+
+namespace tributary {
+
+// The class that a model's outputs decide for, by which evaluation, confusion
+// matrix and predictions agree: they ask the logits, because probabilities may
+// be equal where logits are not. kUndecided: an output is not a number.
+inline constexpr int64_t kUndecided = -1;
+
+// Of one logit for each class: the first of the largest.
+inline int64_t DecidedClass(absl::Span<const float> logits) {
+  int64_t decided = 0;
+  for (int64_t c = 0; c < static_cast<int64_t>(logits.size()); ++c) {
+    if (std::isnan(logits[c])) return kUndecided;
+    if (logits[c] > logits[decided]) decided = c;
+  }
+  return decided;
+}
+
+// Of the one logit of two classes: the second one where it is 0 or more.
+inline int64_t DecidedOfTwo(float logit) {
+  if (std::isnan(logit)) return kUndecided;
+  return logit >= 0 ? 1 : 0;
+}
+
+}  // namespace tributary
