@@ -5,12 +5,16 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "cli/jobs/run_outcome.h"
 #include "cli/run/checkpoint_place.h"
 #include "cli/run/job_run.h"
 #include "cli/terminal/command_line.h"
 #include "cli/terminal/console.h"
+#include "common/checkpoint/checkpoint_directory.h"
 #include "common/checkpoint/checkpoint_reader.h"
 #include "common/command_line/access_flags.h"
+#include "common/model_record/run_weights.h"
+#include "common/status/status_macros.h"
 #include "coordinator/run/export_tensors.h"
 
 namespace tributary {
@@ -24,7 +28,7 @@ constexpr char kExportFooter[] =
     "optimizer.STATE.PARAMETER. Every byte that is read is checked, and the\n"
     "file appears when it is whole. The sha256 is that of summary.json.\n\n"
     "Examples:\n"
-    "  tributary export run model.safetensors     # the newest checkpoint\n"
+    "  tributary export run model.safetensors     # the best or newest one\n"
     "  tributary export run/checkpoints/step-000000000500 model.safetensors\n"
     "  tributary export run all.safetensors --optimizer-state\n\n"
     "Exit codes: 0 done, 1 the checkpoint is damaged or the file cannot be\n"
@@ -35,7 +39,25 @@ struct ExportOptions {
   std::string output;
   std::string key_file;
   bool optimizer_state = false;
+  bool last = false;
 };
+
+// The checkpoint whose weights a run directory stands for, as WeightsOfRun:
+// that of its best evaluation if it has kept that one, else the newest.
+absl::StatusOr<std::string> BestOrNewest(const std::string& path) {
+  if (WeightsOfRun(path) != path + kBestWeightsFile) return CheckpointAt(path);
+  TRIBUTARY_ASSIGN_OR_RETURN(const RunOutcome outcome, ReadRunOutcome(path));
+  TRIBUTARY_ASSIGN_OR_RETURN(const CheckpointPlace place,
+                             FindCheckpoints(path));
+  const std::string best =
+      absl::StrCat(place.path, "/", CheckpointFolderName(outcome.best_step));
+  if (ReadCheckpointInfo(best).complete()) return best;
+  return absl::NotFoundError(absl::StrCat(
+      best,
+      ", the checkpoint of the best evaluation, is not whole; its "
+      "weights are in ",
+      path, kBestWeightsFile, ", and --last takes the newest checkpoint"));
+}
 
 int Export(const ExportOptions& options) {
   const auto fail = [](const absl::Status& status, int exit_code) {
@@ -44,7 +66,8 @@ int Export(const ExportOptions& options) {
   };
   const auto key = ReadCheckpointKey(options.key_file);
   if (!key.ok()) return fail(key.status(), kExitRefused);
-  const auto folder = CheckpointAt(options.checkpoint);
+  const auto folder = options.last ? CheckpointAt(options.checkpoint)
+                                   : BestOrNewest(options.checkpoint);
   if (!folder.ok()) return fail(folder.status(), kExitRefused);
   const auto reader = CheckpointReader::Open(*folder, *key);
   if (!reader.ok()) return fail(reader.status(), kExitFailed);
@@ -66,11 +89,15 @@ void AddExportCommand(CommandLine& program) {
   command.SetFooter(kExportFooter);
   command
       .AddOption("CHECKPOINT", &options->checkpoint,
-                 "a checkpoint, or a directory, whose newest is meant")
+                 "a checkpoint, or a directory, whose newest is meant; of a\n"
+                 "run that has kept its best evaluation that one")
       .Required();
   command.AddOption("OUTPUT", &options->output, "the file to write").Required();
   command.AddFlag("--optimizer-state", &options->optimizer_state,
                   "write the optimizer's tensors too");
+  command.AddFlag("--last", &options->last,
+                  "the newest checkpoint, although the run has kept that of\n"
+                  "its best evaluation");
   AddCheckpointKeyFlag(command, &options->key_file);
   command.SetAction([options] { return Export(*options); });
 }

@@ -43,18 +43,23 @@ absl::StatusOr<RunOutcome> ReadRunOutcome(const std::string& run_directory) {
     return found != json.end() && found->is_string() ? found->get<std::string>()
                                                      : std::string();
   };
-  const auto number = [&json](const char* key) {
-    const auto found = json.find(key);
-    return found != json.end() && found->is_number_integer()
+  const auto number_of = [](const nlohmann::json& object, const char* key) {
+    const auto found = object.find(key);
+    return found != object.end() && found->is_number_integer()
                ? found->get<int64_t>()
                : int64_t{0};
   };
+  const auto number = [&](const char* key) { return number_of(json, key); };
+  const auto best = json.find("best");
   return RunOutcome{.name = text("name"),
                     .status = text("status"),
                     .message = text("message"),
                     .steps = number("steps"),
                     .total_steps = number("total_steps"),
                     .checkpoint_step = number("checkpoint_step"),
+                    .best_step = best != json.end() && best->is_object()
+                                     ? number_of(*best, "step")
+                                     : 0,
                     .resume_command = text("resume_command")};
 }
 

@@ -16,6 +16,7 @@ struct RunOutcome {
   int64_t steps = 0;
   int64_t total_steps = 0;      // 0: not known
   int64_t checkpoint_step = 0;  // of the newest checkpoint; 0: none
+  int64_t best_step = 0;        // of the best evaluation; 0: none
   std::string resume_command;   // empty: there is nothing to continue from
 
   // "stopped after step 812 of 5,000", "failed after step 3 of 40: REASON".

@@ -8,6 +8,7 @@
 #include "cli/terminal/command_line.h"
 #include "cli/terminal/console.h"
 #include "cli/terminal/exit_codes.h"
+#include "common/model_record/run_weights.h"
 
 namespace tributary {
 namespace {
@@ -18,7 +19,9 @@ constexpr char kEvaluateFooter[] =
     "Without an INPUT it evaluates the test set of the run's job.yaml. An "
     "input\n"
     "has the format of the training data, with labels: in the CSV file's own\n"
-    "column, or for IDX and NPY in a file of their own.\n\n"
+    "column, or for IDX and NPY in a file of their own. The first lines name\n"
+    "data and weights: best.safetensors if the run has kept those of its best\n"
+    "evaluation, else weights.safetensors.\n\n"
     "Examples:\n"
     "  tributary evaluate run\n"
     "  tributary evaluate run --data validation\n"
@@ -36,12 +39,19 @@ struct EvaluateOptions {
   std::string weights;
   std::string output;
   bool allow_unknown = false;
+  bool last = false;
   bool json = false;
 };
 
 int Evaluate(const EvaluateOptions& options) {
   if (options.input.empty() && !options.labels.empty()) {
     PrintError("--labels belongs to an INPUT (try tributary evaluate --help)");
+    return kExitRefused;
+  }
+  if (options.last && !options.weights.empty()) {
+    PrintError(
+        "--last and --weights exclude each other "
+        "(try tributary evaluate --help)");
     return kExitRefused;
   }
   std::vector<std::string> arguments = {"--evaluate", options.run, "--data",
@@ -51,7 +61,8 @@ int Evaluate(const EvaluateOptions& options) {
   };
   add("--input", options.input);
   add("--labels", options.labels);
-  add("--weights", options.weights);
+  add("--weights",
+      options.last ? options.run + kLastWeightsFile : options.weights);
   add("--output", options.output);
   if (options.allow_unknown) arguments.push_back("--allow-unknown");
   if (options.json) arguments.push_back("--json");
@@ -78,7 +89,10 @@ void AddEvaluateCommand(CommandLine& program) {
                   "the run's own data are accepted always");
   command.AddOption("--weights", &options->weights,
                     "a safetensors file, as tributary export writes it,\n"
-                    "instead of the run's final weights");
+                    "instead of the run's weights");
+  command.AddFlag("--last", &options->last,
+                  "the weights of the last step, although the run has kept\n"
+                  "those of its best evaluation");
   command.AddFlag("--json", &options->json, "print JSON");
   command.AddOption("--output", &options->output,
                     "write to this file; it appears when it is whole");

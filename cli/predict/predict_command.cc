@@ -8,6 +8,7 @@
 #include "cli/terminal/command_line.h"
 #include "cli/terminal/console.h"
 #include "cli/terminal/exit_codes.h"
+#include "common/model_record/run_weights.h"
 
 namespace tributary {
 namespace {
@@ -18,10 +19,11 @@ constexpr char kPredictFooter[] =
     "The input has the format of the training data: CSV, IDX, NPY or text,\n"
     "gzipped or plain. Columns of a CSV file are found by name; the label may "
     "be\n"
-    "missing. The run directory's model.json says how rows become inputs, and\n"
-    "weights.safetensors has the weights. Batches are read and written one "
-    "after\n"
-    "the other, so a file of any length needs little memory.\n\n"
+    "missing. The run directory's model.json says how rows become inputs. The\n"
+    "weights are in best.safetensors if the run has kept those of its best\n"
+    "evaluation, else in weights.safetensors. Batches are read and written "
+    "one\n"
+    "after the other, so a file of any length needs little memory.\n\n"
     "Examples:\n"
     "  tributary predict run people.csv\n"
     "  tributary predict run images.idx.gz --format json --output out.jsonl\n"
@@ -37,6 +39,7 @@ struct PredictOptions {
   std::string format = "csv";
   bool top = false;
   bool allow_unknown = false;
+  bool last = false;
   int64_t generate = 0;
   std::string prompt;
   uint64_t seed = 1;
@@ -59,6 +62,9 @@ int Predict(const PredictOptions& options) {
     return RefusePrediction(generate ? "--generate wants a --prompt"
                                      : "--prompt is for --generate");
   }
+  if (options.last && !options.weights.empty()) {
+    return RefusePrediction("--last and --weights exclude each other");
+  }
   std::vector<std::string> arguments = {"--predict", options.run};
   const auto add = [&arguments](const char* name, const std::string& value) {
     // One word, because a value may begin with a dash.
@@ -66,7 +72,8 @@ int Predict(const PredictOptions& options) {
   };
   add("--input", options.input);
   add("--output", options.output);
-  add("--weights", options.weights);
+  add("--weights",
+      options.last ? options.run + kLastWeightsFile : options.weights);
   add("--prompt", options.prompt);
   if (options.format == "json") arguments.push_back("--json");
   if (options.top) arguments.push_back("--top");
@@ -117,7 +124,10 @@ void AddPredictCommand(CommandLine& program) {
                   "those it has, instead of ending with an error");
   command.AddOption("--weights", &options->weights,
                     "a safetensors file, as tributary export writes it,\n"
-                    "instead of the run's final weights");
+                    "instead of the run's weights");
+  command.AddFlag("--last", &options->last,
+                  "the weights of the last step, although the run has kept\n"
+                  "those of its best evaluation");
   AddGenerateOptions(command, options.get());
   command.SetAction([options] { return Predict(*options); });
 }

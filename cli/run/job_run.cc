@@ -374,9 +374,7 @@ void JobRun::PrintResult(const RunSummary& summary) {
     PrintError(summary.message);
   } else if (summary.status != "failed") {
     for (const char* set : {"validation", "test"}) {
-      const EvaluationRecord* last = summary.LastOn(set);
-      if (last == nullptr) continue;
-      console_.Note(absl::StrCat(set, ": ", MetricsText(last->metrics)));
+      NoteEvaluation(summary, set);
     }
     const std::string all = summary.total_steps > 0
                                 ? absl::StrCat(" of ", summary.total_steps)

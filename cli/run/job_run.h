@@ -147,6 +147,7 @@ class JobRun {
   ProgressView PositionOf(int64_t step, int64_t epoch) const;
   void StopWhenAsked();
   RunSummary Summarize(const std::string& cause);
+  void NoteEvaluation(const RunSummary& summary, const char* set);
   void PrintResult(const RunSummary& summary);
   // The command that continues a run that was stopped or has failed; empty: the
   // run is done, or there is no checkpoint to continue from. `anywhere`: in any

@@ -16,6 +16,7 @@
 #include "common/checkpoint/checkpoint_reader.h"
 #include "common/host/steady_waits.h"
 #include "common/job/job_options.h"
+#include "common/model_record/run_weights.h"
 #include "common/status/status_macros.h"
 #include "coordinator/run/environment_record.h"
 #include "coordinator/run/export_tensors.h"
@@ -94,8 +95,7 @@ void JobRun::SaveBest(const JobTotals::Best& best) {
   if (!options_.job.evaluation().keep_best()) return console_.Note(what);
   const std::string folder =
       absl::StrCat(CheckpointDirectory(), "/", CheckpointFolderName(best.step));
-  const std::string file =
-      absl::StrCat(directory_->path(), "/best.safetensors");
+  const std::string file = absl::StrCat(directory_->path(), kBestWeightsFile);
   const auto reader = CheckpointReader::Open(folder, options_.checkpoint_key);
   const absl::StatusOr<std::string> written =
       reader.ok() ? ExportTensors(**reader, TensorsOf(**reader, false), file)
@@ -106,6 +106,29 @@ void JobRun::SaveBest(const JobTotals::Best& best) {
     console_.Note(absl::StrCat(what, "; its weights could not be written: ",
                                written.status().message()));
   }
+}
+
+// Of a job that keeps its best weights, that of these weights, if they were
+// evaluated on this set.
+void JobRun::NoteEvaluation(const RunSummary& summary, const char* set) {
+  const int64_t best =
+      options_.job.evaluation().keep_best() ? summary.totals.best.step : 0;
+  const EvaluationRecord* record = best > 0 ? summary.At(set, best) : nullptr;
+  const bool of_best = record != nullptr;
+  if (!of_best) record = summary.LastOn(set);
+  if (record == nullptr) return;
+  std::string text = absl::StrCat(set, ": ", MetricsText(record->metrics));
+  if (best > 0) {
+    absl::StrAppend(&text, " (", of_best ? "best" : "weights",
+                    ".safetensors, step ", record->step);
+    if (!of_best) {
+      absl::StrAppend(&text, "; `",
+                      ShellText({"tributary", "evaluate", directory_->path()}),
+                      "` says those of best.safetensors");
+    }
+    text += ")";
+  }
+  console_.Note(text);
 }
 
 void JobRun::Record(const JobUpdate& update) {

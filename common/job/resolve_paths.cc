@@ -13,6 +13,7 @@
 
 #include "common/job/job_files.h"
 #include "common/job/resolve.h"
+#include "common/model_record/run_weights.h"
 #include "common/status/nearest_name.h"
 #include "common/status/quoted.h"
 #include "common/status/status_macros.h"
@@ -72,18 +73,11 @@ class PathResolver {
     return absl::OkStatus();
   }
 
-  // The same of weights, which a run directory may name: then its best weights
-  // if it has them, else its last ones.
+  // The same of weights, which a run directory may name (WeightsOfRun).
   absl::Status ResolveWeights(const std::string& path, std::string* file) {
     const std::filesystem::path run = (folder_ / *file).lexically_normal();
     if (!file->empty() && std::filesystem::is_directory(run, error_)) {
-      std::string found;
-      for (const char* name : {"best.safetensors", "weights.safetensors"}) {
-        const std::filesystem::path weights = run / name;
-        if (!std::filesystem::exists(weights, error_)) continue;
-        found = weights.string();
-        break;
-      }
+      const std::string found = WeightsOfRun(run.string());
       if (found.empty()) {
         return places_.Error(path, path,
                              " wants a safetensors file or a run directory "

@@ -120,6 +120,15 @@ const EvaluationRecord* RunSummary::LastOn(absl::string_view set) const {
   return last == evaluations.rend() ? nullptr : &*last;
 }
 
+const EvaluationRecord* RunSummary::At(absl::string_view set,
+                                       int64_t step) const {
+  const auto found = std::find_if(
+      evaluations.begin(), evaluations.end(), [&](const auto& record) {
+        return record.set == set && record.step == step;
+      });
+  return found == evaluations.end() ? nullptr : &*found;
+}
+
 std::string MetricsLine(const StepRecord& record) {
   Json json = {{"step", record.step},
                {"epoch", record.epoch},

@@ -34,6 +34,8 @@ struct RunSummary {
 
   // The last evaluation on "test" or "validation"; null: there is none.
   const EvaluationRecord* LastOn(absl::string_view set) const;
+  // The evaluation on this set after this step; null: there is none.
+  const EvaluationRecord* At(absl::string_view set, int64_t step) const;
   double SamplesPerSecond() const;  // during training alone
 };
 

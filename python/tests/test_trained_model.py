@@ -217,6 +217,31 @@ def test_a_run_without_preprocessing_says_why(tmp_path: Path) -> None:
         model.predict([(1, 2, "red")])
 
 
+def test_the_best_weights_are_taken_where_the_run_has_kept_them(
+    tmp_path: Path,
+) -> None:
+    write_run(tmp_path)
+    bias = torch.tensor([7.0, 0.0])
+    save_safetensors(
+        tmp_path / "best.safetensors",
+        {"0.weight": torch.zeros(2, 5).numpy(), "0.bias": bias.numpy()},
+    )
+    x = torch.zeros(1, 5)
+    assert load(tmp_path)(x).tolist() == [[7, 0]]
+    last = load(tmp_path, weights=tmp_path / "weights.safetensors")
+    assert last(x).tolist() == [[0, 0.5]]
+
+
+def test_equal_outputs_are_the_first_class_and_nan_is_none(tmp_path: Path) -> None:
+    write_run(tmp_path)
+    model = load(tmp_path)
+    model.network[0].bias.data = torch.tensor([0.0, 0.0])
+    model.network[0].weight.data.zero_()
+    assert model.predict([(1, 10, "red")]).labels == ["cat"]
+    model.network[0].bias.data = torch.tensor([1.0, float("nan")])
+    assert model.predict([(1, 10, "red")]).labels == [None]
+
+
 def test_missing_files_are_named(tmp_path: Path) -> None:
     with pytest.raises(Missing, match=r"no model\.json"):
         load(tmp_path)

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/status/utf8.h"
+#include "worker/model/decided_class.h"
 #include "worker/predict/prediction_writer.h"
 #include "worker/predict/predictor.h"
 
@@ -87,20 +88,26 @@ void Confusion::Add(const Batch& batch, absl::Span<const float> logits) {
   const bool binary = kind_ == v1::OUTPUT_KIND_BINARY;
   const int64_t values = static_cast<int64_t>(logits.size()) / outputs_;
   for (int64_t v = 0; v < values; ++v) {
-    const float* row = logits.data() + v * outputs_;
+    const absl::Span<const float> row = logits.subspan(v * outputs_, outputs_);
     const int64_t label = binary ? batch.targets[v] >= 0.5f : batch.labels[v];
-    const int64_t predicted =
-        binary ? row[0] >= 0 : std::max_element(row, row + outputs_) - row;
-    ++counts_[label * classes() + predicted];
+    const int64_t predicted = binary ? DecidedOfTwo(row[0]) : DecidedClass(row);
+    ++(predicted == kUndecided ? undecided_
+                               : counts_[label * classes() + predicted]);
   }
 }
 
 std::string ReportText(const EvaluationReport& report,
                        const Confusion& confusion) {
   std::string text =
-      absl::StrCat("data        ", report.data, ", ", report.rows, " rows\n");
+      absl::StrCat("data        ", report.data, ", ", report.rows,
+                   " rows\nweights     ", report.weights, "\n");
   for (const auto& [name, value] : report.metrics) {
     absl::StrAppendFormat(&text, "%-11s %.6g\n", name, value);
+  }
+  if (confusion.undecided() > 0) {
+    absl::StrAppendFormat(
+        &text, "undecided   %d (outputs that are not numbers count as wrong)\n",
+        confusion.undecided());
   }
   if (confusion.empty()) return text;
   if (confusion.classes() <= kMaxShown) {
@@ -114,11 +121,14 @@ std::string ReportText(const EvaluationReport& report,
 
 std::string ReportJson(const EvaluationReport& report,
                        const Confusion& confusion) {
-  Json json = {{"data", report.data}, {"rows", report.rows}};
+  Json json = {{"data", report.data},
+               {"weights", report.weights},
+               {"rows", report.rows}};
   json["metrics"] = Json::object();
   for (const auto& [name, value] : report.metrics) {
     json["metrics"][name] = value;
   }
+  if (confusion.undecided() > 0) json["undecided"] = confusion.undecided();
   if (!confusion.empty()) {
     json["classes"] = Json::array();
     json["confusion"] = Json::array();

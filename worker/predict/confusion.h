@@ -28,6 +28,8 @@ class Confusion {
   bool empty() const { return names_.empty(); }
   int64_t classes() const { return static_cast<int64_t>(names_.size()); }
   const std::string& name(int64_t index) const { return names_[index]; }
+  // Values with outputs that are not numbers: no class was predicted.
+  uint64_t undecided() const { return undecided_; }
   uint64_t count(int64_t label, int64_t predicted) const {
     return counts_[label * classes() + predicted];
   }
@@ -37,10 +39,12 @@ class Confusion {
   int64_t outputs_;
   std::vector<std::string> names_;
   std::vector<uint64_t> counts_;  // [label, predicted]
+  uint64_t undecided_ = 0;
 };
 
 struct EvaluationReport {
   std::string data;
+  std::string weights = {};  // their file
   int64_t rows = 0;
   std::map<std::string, double> metrics;
 };

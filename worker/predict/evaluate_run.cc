@@ -261,6 +261,7 @@ absl::Status EvaluateRun(const PredictionOptions& options) {
     }
   }
   const EvaluationReport report{.data = data.name,
+                                .weights = predictor->weights(),
                                 .rows = outcome.rows,
                                 .metrics = outcome.evaluation.Metrics()};
   const std::string text = options.json ? ReportJson(report, outcome.confusion)

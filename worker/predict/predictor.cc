@@ -2,12 +2,12 @@
 #include "worker/predict/predictor.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/files/safetensors.h"
 #include "common/model_record/model_record.h"
+#include "common/model_record/run_weights.h"
 #include "common/status/status_macros.h"
 #include "worker/data/dataset.h"
 #include "worker/predict/inputs/token_reader.h"
@@ -97,19 +97,15 @@ absl::StatusOr<std::unique_ptr<Predictor>> Predictor::Open(
     return absl::InvalidArgumentError(absl::StrCat(
         run, kModelFile, ": ", absl::string_view(created.message())));
   }
-  std::string path = weights;
-  if (path.empty()) {
-    path = run + "/weights.safetensors";
-    std::error_code error;
-    if (!std::filesystem::exists(path, error)) {
-      return absl::NotFoundError(absl::StrCat(
-          run,
-          " has no weights.safetensors, because the run has not ended; "
-          "write a checkpoint's with `tributary export` and name them "
-          "with --weights"));
-    }
+  predictor->weights_ = weights.empty() ? WeightsOfRun(run) : weights;
+  if (predictor->weights_.empty()) {
+    return absl::NotFoundError(absl::StrCat(
+        run,
+        " has no weights.safetensors, because the run has not ended; "
+        "write a checkpoint's with `tributary export` and name them "
+        "with --weights"));
   }
-  TRIBUTARY_RETURN_IF_ERROR(predictor->LoadWeights(path));
+  TRIBUTARY_RETURN_IF_ERROR(predictor->LoadWeights());
   return predictor;
 }
 
@@ -133,9 +129,9 @@ absl::Status Predictor::CreateModel() {
   return absl::OkStatus();
 }
 
-absl::Status Predictor::LoadWeights(const std::string& path) {
+absl::Status Predictor::LoadWeights() {
   TRIBUTARY_ASSIGN_OR_RETURN(const auto weights,
-                             ReadSafetensors(path, model_->parameters()));
+                             ReadSafetensors(weights_, model_->parameters()));
   for (size_t p = 0; p < weights.size(); ++p) {
     ops_->CopyIn(model_->weight(static_cast<int>(p)), weights[p].data(),
                  weights[p].size() * sizeof(float));

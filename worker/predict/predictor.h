@@ -17,16 +17,17 @@
 
 namespace tributary {
 
-// A run's model with its final weights and the preprocessing of its inputs, in
-// memory of the CPU. For one thread.
+// A run's model with its weights and the preprocessing of its inputs, in memory
+// of the CPU. For one thread.
 class Predictor {
  public:
-  // Reads RUN/model.json and the weights: RUN/weights.safetensors, or `weights`
-  // if it is not empty. NotFound and InvalidArgument name the file.
+  // Reads RUN/model.json and the weights: those of WeightsOfRun(RUN), or
+  // `weights` if it is not empty. NotFound and InvalidArgument name the file.
   static absl::StatusOr<std::unique_ptr<Predictor>> Open(
       const std::string& run, const std::string& weights);
 
   const v1::ModelRecord& record() const { return record_; }
+  const std::string& weights() const { return weights_; }  // the file's path
   const v1::Preprocessing& preprocessing() const {
     return record_.preprocessing();
   }
@@ -54,12 +55,13 @@ class Predictor {
   explicit Predictor(v1::ModelRecord record);
 
   absl::Status CreateModel();
-  absl::Status LoadWeights(const std::string& path);
+  absl::Status LoadWeights();
 
   const v1::ModelRecord record_;
   const Normalization normalization_;
   const std::unique_ptr<Ops> ops_;
   std::unique_ptr<Model> model_;
+  std::string weights_;
   std::vector<float> outputs_;
 };
 

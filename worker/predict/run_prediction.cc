@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "common/model_record/run_weights.h"
 #include "common/status/status_macros.h"
 #include "worker/predict/evaluate_run.h"
 #include "worker/predict/generate_text.h"
@@ -85,10 +86,20 @@ absl::Status CheckText(const Predictor& predictor) {
                    ShapeText(shape)));
 }
 
+// Where a run has two sets of weights, the user shall know which one it was.
+void NoteBest(const PredictionOptions& options, const std::string& weights) {
+  if (weights != options.predict + kBestWeightsFile) return;
+  std::fprintf(stderr,
+               "tributary: the weights are those of the best evaluation, %s; "
+               "--last takes those of the last step\n",
+               weights.c_str());
+}
+
 absl::Status Predict(const PredictionOptions& options) {
   TRIBUTARY_ASSIGN_OR_RETURN(const std::unique_ptr<Predictor> predictor,
                              Predictor::Open(options.predict, options.weights));
   TRIBUTARY_RETURN_IF_ERROR(CheckText(*predictor));
+  NoteBest(options, predictor->weights());
   if (options.generate > 0) {
     return GenerateText(predictor.get(), {.tokens = options.generate,
                                           .prompt = options.prompt,
@@ -114,6 +125,12 @@ absl::Status Predict(const PredictionOptions& options) {
   TRIBUTARY_RETURN_IF_ERROR(
       PredictRows(predictor.get(), input.get(), writer.get()));
   TRIBUTARY_RETURN_IF_ERROR(writer->Finish());
+  if (const int64_t empty = writer->undecided(); empty > 0) {
+    std::fprintf(stderr,
+                 "tributary: %lld predictions are empty, because the model's "
+                 "outputs are not numbers there\n",
+                 static_cast<long long>(empty));
+  }
   for (const std::string& warning : input->TakeWarnings()) {
     std::fprintf(stderr, "tributary: %s\n", warning.c_str());
   }

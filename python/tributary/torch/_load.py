@@ -24,8 +24,8 @@ _FORMAT_VERSION = 1
 class Prediction:
     """What a model predicts for rows.
 
-    labels: of classes the names, or numbers where the training data have numbers;
-    of numbers None. values: probabilities [rows, classes], or the numbers.
+    labels: of classes the names, or numbers where the training data have numbers,
+    and None where the outputs are not numbers; of numbers None. values: probabilities [rows, classes], or the numbers.
     """
 
     labels: list[Any] | None
@@ -74,15 +74,19 @@ class TrainedModel(nn.Module):
         if self.output == "binary":
             second = torch.sigmoid(outputs)
             values = torch.cat([1 - second, second], dim=-1)
-            best = (outputs >= 0).long().squeeze(-1)
+            best = (outputs >= 0).long()
         else:
             values = torch.softmax(outputs, dim=-1)
-            best = outputs.argmax(dim=-1)
+            best = outputs.argmax(dim=-1, keepdim=True)
+        # As in `tributary predict`: without numbers there is no class.
+        best = best.masked_fill(outputs.isnan().any(-1, keepdim=True), -1).squeeze(-1)
         return Prediction(self._named(best.tolist()), values)
 
     def _named(self, index: Any) -> Any:
         if isinstance(index, list):
             return [self._named(inner) for inner in index]
+        if index < 0:
+            return None
         if self.preprocess is not None and self.preprocess.length:
             return self.preprocess.text([index])
         return index if self.class_names is None else self.class_names[index]
@@ -97,7 +101,8 @@ def load(
     """The model of a run directory, in eval mode, on the CPU.
 
     run: a directory with model.json and weights.safetensors, as `tributary train`
-    leaves it. weights: another safetensors file, as `tributary export` writes it.
+    leaves it; its best.safetensors, the weights of the best evaluation, counts first.
+    weights: another safetensors file, as `tributary export` writes it.
     unknown: what happens to categories that the training data did not have
     (Preprocess). Missing: there is no such file. DamagedData: a file is not what
     its name says.
@@ -115,9 +120,7 @@ def load(
             f"{path}: wanted format_version {_FORMAT_VERSION}, got {version}"
         )
     model = TrainedModel(record, unknown)
-    source = (
-        Path(weights) if weights is not None else path.with_name("weights.safetensors")
-    )
+    source = Path(weights) if weights is not None else _weights_of(path.parent)
     try:
         model.network.load_state_dict(read_safetensors(source))
     except RuntimeError as error:
@@ -125,6 +128,11 @@ def load(
             raise
         raise DamagedData(f"{source} is not of this model: {error}") from None
     return model.eval()
+
+
+def _weights_of(run: Path) -> Path:
+    best = run / "best.safetensors"
+    return best if best.is_file() else run / "weights.safetensors"
 
 
 def read_safetensors(path: Path) -> dict[str, torch.Tensor]:

@@ -66,10 +66,23 @@ class EarlyStoppingTest : public testing::TemporaryFolderTest {
                              });
   }
   // Exports this checkpoint and returns the file's bytes.
-  std::string Exported(const std::string& checkpoint) {
-    auto run = Start({"tributary", "export", checkpoint, "one.safetensors"});
+  std::string Exported(const std::string& checkpoint,
+                       const std::vector<std::string>& words = {}) {
+    std::vector<std::string> command = {"tributary", "export", checkpoint,
+                                        "one.safetensors"};
+    command.insert(command.end(), words.begin(), words.end());
+    auto run = Start(command);
     EXPECT_EQ(run->Wait(kSoon), 0) << run->output();
     return Read("one.safetensors");
+  }
+  // The test loss that `tributary evaluate` finds.
+  double Evaluated(const std::string& run,
+                   const std::vector<std::string>& words) {
+    std::vector<std::string> command = {"tributary", "evaluate", run, "--json"};
+    command.insert(command.end(), words.begin(), words.end());
+    auto evaluate = Start(command);
+    EXPECT_EQ(evaluate->Wait(kSoon), 0) << evaluate->output();
+    return json::parse(evaluate->output())["metrics"]["loss"];
   }
 };
 
@@ -111,6 +124,15 @@ TEST_F(EarlyStoppingTest, TheBestCheckpointStays) {
                    absl::Dec(lowest["step"].get<int64_t>(), absl::kZeroPad12));
   EXPECT_TRUE(fs::exists(Path(folder))) << folder;
   EXPECT_EQ(Read("run/best.safetensors"), Exported(folder));
+  // Of a run directory the best weights are meant, unless --last is given.
+  EXPECT_EQ(Read("run/best.safetensors"), Exported("run"));
+  EXPECT_EQ(Read("run/weights.safetensors"), Exported("run", {"--last"}));
+  EXPECT_THAT(train->output(),
+              HasSubstr(absl::StrCat("(best.safetensors, step ",
+                                     lowest["step"].get<int64_t>(), ")")));
+  EXPECT_NEAR(Evaluated("run", {}), lowest["test"]["loss"].get<double>(), 1e-9);
+  EXPECT_NEAR(Evaluated("run", {"--last"}),
+              summary["test"]["loss"].get<double>(), 1e-9);
   EXPECT_EQ(std::distance(fs::directory_iterator(Path("run/checkpoints")),
                           fs::directory_iterator()),
             2)

@@ -131,7 +131,10 @@ TEST_F(PredictTest, EvaluateRepeatsTheRunsMetrics) {
   EXPECT_EQ(report["confusion"], (json{{40, 0}, {0, 40}}));
   // The same rows as an input.
   ASSERT_EQ(Run({"evaluate", Path("run"), Path("points.csv")}), 0) << output_;
-  EXPECT_THAT(output_, HasSubstr("points.csv, 80 rows\naccuracy    1\n"));
+  EXPECT_THAT(output_,
+              HasSubstr(absl::StrCat("points.csv, 80 rows\nweights     ",
+                                     Path("run/weights.safetensors"),
+                                     "\naccuracy    1\n")));
 }
 
 TEST_F(PredictTest, AWrongInputGetsOneLineAndExitCode2) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -23,9 +24,13 @@ TEST(ConfusionTest, CountsPredictionsByLabel) {
   EXPECT_EQ(confusion.count(0, 1), 1);
   EXPECT_EQ(confusion.count(2, 2), 1);
   EXPECT_EQ(confusion.count(1, 1), 0);
-  EXPECT_EQ(ReportText({.data = "x.csv", .rows = 3, .metrics = {{"loss", 0.5}}},
+  EXPECT_EQ(ReportText({.data = "x.csv",
+                        .weights = "run/best.safetensors",
+                        .rows = 3,
+                        .metrics = {{"loss", 0.5}}},
                        confusion),
             "data        x.csv, 3 rows\n"
+            "weights     run/best.safetensors\n"
             "loss        0.5\n"
             "\n"
             "label (down) and prediction (across)\n"
@@ -48,6 +53,31 @@ TEST(ConfusionTest, OneLogitDecidesBetweenTwoClasses) {
   EXPECT_EQ(confusion.name(1), "1");
 }
 
+// As the evaluation, which counts them as wrong.
+TEST(ConfusionTest, OutputsThatAreNotNumbersAreNoPrediction) {
+  Confusion confusion(ClassRecord({"a", "b"}), 2);
+  Batch batch;
+  batch.labels = {0, 1, 0};
+  confusion.Add(batch, std::vector<float>{NAN, 1, 1, NAN, 1, 0});
+  EXPECT_EQ(confusion.count(0, 0), 1);
+  EXPECT_EQ(confusion.count(0, 1) + confusion.count(1, 0), 0);
+  EXPECT_EQ(confusion.count(1, 1), 0);
+  EXPECT_EQ(confusion.undecided(), 2);
+  EXPECT_NE(ReportText({.data = "x", .rows = 3}, confusion)
+                .find("undecided   2 (outputs that are not numbers"),
+            std::string::npos);
+  EXPECT_EQ(nlohmann::json::parse(
+                ReportJson({.data = "x", .rows = 3}, confusion))["undecided"],
+            2);
+
+  v1::ModelRecord record = ClassRecord({});
+  record.set_output(v1::OUTPUT_KIND_BINARY);
+  Confusion binary(record, 1);
+  batch.targets = {0, 1};
+  binary.Add(batch, std::vector<float>{NAN, NAN});
+  EXPECT_EQ(binary.undecided(), 2);
+}
+
 TEST(ConfusionTest, ManyClassesAreListedByTheirConfusions) {
   Confusion confusion(ClassRecord({}), 40);
   Batch batch;
@@ -68,7 +98,9 @@ TEST(ConfusionTest, JsonHasTheWholeMatrix) {
   batch.labels = {0};
   confusion.Add(batch, std::vector<float>{0, 1});
   const auto json = nlohmann::json::parse(ReportJson(
-      {.data = "x", .rows = 1, .metrics = {{"accuracy", 0}}}, confusion));
+      {.data = "x", .weights = "y", .rows = 1, .metrics = {{"accuracy", 0}}},
+      confusion));
+  EXPECT_EQ(json["weights"], "y");
   EXPECT_EQ(json["classes"], (nlohmann::json{"a", "b"}));
   EXPECT_EQ(json["confusion"], (nlohmann::json{{0, 1}, {0, 0}}));
   EXPECT_EQ(json["metrics"]["accuracy"], 0);
@@ -79,8 +111,8 @@ TEST(ConfusionTest, NumbersHaveNone) {
   record.set_output(v1::OUTPUT_KIND_NUMBERS);
   const Confusion confusion(record, 1);
   EXPECT_TRUE(confusion.empty());
-  EXPECT_EQ(ReportText({.data = "x", .rows = 1}, confusion),
-            "data        x, 1 rows\n");
+  EXPECT_EQ(ReportText({.data = "x", .weights = "y", .rows = 1}, confusion),
+            "data        x, 1 rows\nweights     y\n");
 }
 
 }  // namespace

@@ -40,14 +40,15 @@ class PredictorTest : public testing::TemporaryFolderTest {
   }
 
   void WriteWeights(const ParameterSpecs& specs,
-                    const std::vector<float>& values) {
+                    const std::vector<float>& values,
+                    const std::string& file = "weights.safetensors") {
     const float* data = values.data();
-    TRIBUTARY_EXPECT_OK(
-        WriteSafetensors(Path("weights.safetensors"), specs, {&data, 1}));
+    TRIBUTARY_EXPECT_OK(WriteSafetensors(Path(file), specs, {&data, 1}));
   }
-  absl::StatusOr<std::unique_ptr<Predictor>> Open() {
+  absl::StatusOr<std::unique_ptr<Predictor>> Open(
+      const std::string& weights = "") {
     Write("model.json", ModelRecordJson(record_, std::nullopt));
-    return Predictor::Open(folder(), "");
+    return Predictor::Open(folder(), weights);
   }
 
   v1::ModelRecord record_;
@@ -68,6 +69,21 @@ TEST_F(PredictorTest, RowsAreNormalizedAndMultiplied) {
   EXPECT_THAT((*predictor)->Forward(batch), ElementsAre(20, 4.5f, 10, 0));
   EXPECT_EQ((*predictor)->values(), 1);
   EXPECT_EQ((*predictor)->outputs(), 2);
+}
+
+TEST_F(PredictorTest, TheBestWeightsAreTakenWhereTheRunHasKeptThem) {
+  WriteWeights(specs_, std::vector<float>(8, 1));
+  auto predictor = Open();
+  TRIBUTARY_ASSERT_OK(predictor);
+  EXPECT_EQ((*predictor)->weights(), Path("weights.safetensors"));
+  WriteWeights(specs_, std::vector<float>(8, 2), "best.safetensors");
+  predictor = Open();
+  TRIBUTARY_ASSERT_OK(predictor);
+  EXPECT_EQ((*predictor)->weights(), Path("best.safetensors"));
+  EXPECT_EQ(*(*predictor)->model()->weight(0), 2);
+  predictor = Open(Path("weights.safetensors"));
+  TRIBUTARY_ASSERT_OK(predictor);
+  EXPECT_EQ(*(*predictor)->model()->weight(0), 1);
 }
 
 TEST_F(PredictorTest, MissingAndOtherWeightsAreNamed) {
