@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "cli/checkpoint/checkpoint_diff.h"
@@ -27,6 +28,7 @@ constexpr char kCheckpointFooter[] =
     "Examples:\n"
     "  tributary checkpoint list runs/digits-20260102-030405\n"
     "  tributary checkpoint verify runs/digits-20260102-030405\n"
+    "  tributary checkpoint newest runs/digits-20260102-030405\n"
     "  tributary checkpoint diff run-a run-b\n"
     "`tributary checkpoint COMMAND --help` shows more.";
 
@@ -49,6 +51,17 @@ constexpr char kCheckpointVerifyFooter[] =
     "  tributary checkpoint verify run/checkpoints/step-000000000500\n\n"
     "Exit codes: 0 every checkpoint is whole, 1 one is damaged or there is\n"
     "none, 2 there is no such directory.";
+
+constexpr char kCheckpointNewestFooter[] =
+    "Reads every byte, from the newest on, and prints the path of the first\n"
+    "checkpoint that is whole. Standard error says which ones are passed over\n"
+    "and why. Of several directories the first with a whole checkpoint "
+    "counts.\n"
+    "So a job that nobody watches goes on although its newest one is "
+    "damaged.\n\n"
+    "Example:\n"
+    "  tributary train --resume \"$(tributary checkpoint newest run)\"\n\n"
+    "Exit codes: 0 done, 1 no checkpoint is whole.";
 
 constexpr char kCheckpointDiffFooter[] =
     "A and B are checkpoints, or directories, whose newest is meant. For "
@@ -119,6 +132,23 @@ int Verify(const std::string& path, const std::string& key_file) {
   return damaged > 0 || whole == 0 ? kExitFailed : kExitDone;
 }
 
+int PrintNewest(const std::vector<std::string>& paths,
+                const std::string& key_file) {
+  const auto key = ReadCheckpointKey(key_file);
+  if (!key.ok()) return RefuseCheckpoint(key.status());
+  for (const std::string& path : paths) {
+    std::vector<std::string> passed_over;
+    const auto newest = NewestWholeAt(path, *key, &passed_over);
+    for (const std::string& one : passed_over) PrintError(one);
+    if (newest.ok()) {
+      printf("%s\n", newest->c_str());
+      return kExitDone;
+    }
+    PrintError(newest.status().message());
+  }
+  return kExitFailed;
+}
+
 absl::StatusOr<std::unique_ptr<CheckpointReader>> OpenAt(
     const std::string& path) {
   TRIBUTARY_ASSIGN_OR_RETURN(const std::string folder, CheckpointAt(path));
@@ -161,6 +191,18 @@ void AddCheckpointCommand(CommandLine& program) {
       .Required();
   AddCheckpointKeyFlag(verify, &(*paths)[1]);
   verify.SetAction([paths] { return Verify((*paths)[0], (*paths)[1]); });
+
+  auto directories = std::make_shared<std::vector<std::string>>();
+  CommandLine newest = checkpoint.AddCommand(
+      "newest", "Prints the path of the newest checkpoint that is whole.");
+  newest.SetFooter(kCheckpointNewestFooter);
+  newest
+      .AddOption("DIR", directories.get(),
+                 "run directories, or their checkpoints")
+      .Required();
+  AddCheckpointKeyFlag(newest, &(*paths)[1]);
+  newest.SetAction(
+      [directories, paths] { return PrintNewest(*directories, (*paths)[1]); });
 
   CommandLine diff =
       checkpoint.AddCommand("diff", "Says how two checkpoints differ.");

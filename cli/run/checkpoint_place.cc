@@ -5,8 +5,10 @@
 #include <filesystem>
 #include <system_error>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/checkpoint/checkpoint_reader.h"
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/restore.h"
 #include "common/files/file_status.h"
@@ -62,6 +64,26 @@ absl::StatusOr<std::string> CheckpointAt(
     if (passed_over != nullptr) passed_over->push_back(info.path);
   }
   return NewestCheckpoint(place.path).status();
+}
+
+absl::StatusOr<std::string> NewestWholeAt(
+    const std::string& path, const std::string& key,
+    std::vector<std::string>* passed_over) {
+  TRIBUTARY_ASSIGN_OR_RETURN(const CheckpointPlace place,
+                             FindCheckpoints(path));
+  TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<CheckpointInfo> found,
+                             CheckpointsAt(place));
+  for (const CheckpointInfo& info : found) {
+    const std::vector<FileReport> reports = VerifyCheckpoint(info.path, key);
+    const auto damaged = absl::c_find_if(
+        reports, [](const FileReport& file) { return !file.status.ok(); });
+    if (damaged == reports.end()) return info.path;
+    passed_over->push_back(absl::StrCat(
+        info.path,
+        " is passed over: ", absl::string_view(damaged->status.message())));
+  }
+  return absl::NotFoundError(
+      absl::StrCat(place.path, ": holds no whole checkpoint"));
 }
 
 absl::Status NameOlder(const absl::Status& damage, const std::string& folder) {

@@ -33,6 +33,13 @@ absl::StatusOr<std::vector<CheckpointInfo>> CheckpointsAt(
 absl::StatusOr<std::string> CheckpointAt(
     const std::string& path, std::vector<std::string>* passed_over = nullptr);
 
+// The newest checkpoint at `path` of which every byte is as it was written,
+// with the right keyed checksum where there is a `key`. Adds to `passed_over` a
+// sentence about each newer one. NotFound: there is none.
+absl::StatusOr<std::string> NewestWholeAt(
+    const std::string& path, const std::string& key,
+    std::vector<std::string>* passed_over);
+
 // Adds to `damage`, an error of the checkpoint in `folder`, the path of the
 // newest intact older checkpoint beside it. The user decides whether to use
 // that one.

@@ -153,6 +153,20 @@ is_requeued() {
   scontrol requeue "$job"
   wait_for 90 "its summary" was_stopped 2
 }
+# One bit of a server's file in the newest checkpoint of start 2, while the job is queued.
+damages_newest() {
+  local file
+  damaged=$(tributary checkpoint newest "$TRIBUTARY_RUNS/$job/2")
+  file=$(ls "$damaged"/shard-* | head -n 1)
+  python3 -c 'import sys
+with open(sys.argv[1], "r+b") as file:
+    file.seek(9000)
+    byte = file.read(1)[0]
+    file.seek(9000)
+    file.write(bytes([byte ^ 1]))' "$file"
+  ! tributary checkpoint verify "$damaged" > /dev/null
+}
+says_passed_over() { grep -q "$damaged is passed over: " "$work/job.log"; }
 
 ends_well() {
   wait_for 600 "the end of the job" is "$job" COMPLETED || {
@@ -191,7 +205,9 @@ disturb() {
   check "a job whose time is up stops with a checkpoint" runs_out_of_time
   check "it requeues itself and resumes" goes_on 2
   check "a requeued job stops with a checkpoint" is_requeued
+  check "its newest checkpoint is damaged meanwhile" damages_newest
   check "it resumes by itself" goes_on 3
+  check "it says that the damaged checkpoint is passed over" says_passed_over
   check "a lost node's server and worker are started again" loses_node
   check "the job is done" ends_well
   check "its last start has lost a server and a worker" has_lost_both

@@ -18,6 +18,7 @@ namespace {
 
 using testing::CheckpointModel;
 using ::testing::ContainsRegex;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using testing::kSoon;
 using ::testing::StartsWith;
@@ -64,7 +65,7 @@ class CheckpointCommandTest : public testing::TemporaryFolderTest {
 };
 
 TEST_F(CheckpointCommandTest, EveryHelpShowsAnExampleAndTheExitCodes) {
-  for (const std::string command : {"list", "verify", "diff"}) {
+  for (const std::string command : {"list", "verify", "newest", "diff"}) {
     const Result help = Run({"checkpoint", command, "--help"});
     EXPECT_EQ(help.exit_code, 0);
     EXPECT_THAT(help.output, HasSubstr("  tributary checkpoint " + command));
@@ -177,6 +178,59 @@ TEST_F(CheckpointCommandTest, ADamagedNewestOneIsNotPassedOver) {
   expect_refused(shard + ": byte 1000: the file is cut short");
   fs::remove(Path(shard));
   expect_refused(shard + ": open: No such file");
+}
+
+TEST_F(CheckpointCommandTest, NewestPassesOverWhatIsNotWholeAndSaysSo) {
+  EXPECT_EQ(Run({"checkpoint", "newest", "run"}).output,
+            std::string(kStep40) + "\n");
+  const std::string shard = std::string(kStep40) + "/shard-002-of-003.ckpt";
+  Damage(shard, 70'000);
+  Result newest = Run({"checkpoint", "newest", "gone", "run"});
+  EXPECT_EQ(newest.exit_code, 0);
+  EXPECT_THAT(newest.output, StartsWith("tributary: gone: open: No such"));
+  EXPECT_THAT(newest.output,
+              HasSubstr(std::string(kStep40) + " is passed over: " + shard +
+                        ": byte 65536: "));
+  EXPECT_THAT(newest.output, EndsWith("\n" + std::string(kStep20) + "\n"));
+  fs::remove(Path(std::string(kStep20) + "/manifest.ckpt"));
+  newest = Run({"checkpoint", "newest", "run"});
+  EXPECT_EQ(newest.exit_code, 1);
+  EXPECT_THAT(newest.output, EndsWith("holds no whole checkpoint\n"));
+}
+
+// The batch script of Slurm, started again after two earlier starts, with a
+// `tributary` that only tells how it is asked to train.
+TEST_F(CheckpointCommandTest, ARequeuedJobGoesOnFromTheNewestWholeCheckpoint) {
+  fs::create_directories(Path("runs/7"));
+  fs::rename(Path("run"), Path("runs/7/0"));
+  fs::create_directories(
+      Path("runs/7/1/checkpoints"));  // died before its first
+  fs::create_directories(Path("bin"));
+  Write("bin/tributary", "#!/bin/sh\nif [ $1 = checkpoint ]; then exec '" +
+                             testing::Program("tributary") +
+                             "' \"$@\"; fi\necho \"asked: $*\"\n");
+  fs::permissions(Path("bin/tributary"), fs::perms::owner_all);
+  const auto start_again = [&] {
+    auto script = testing::RunningProcess::Start(
+        {.command = {"/bin/sh", "-c",
+                     "PATH=$PWD/bin:$PATH SLURM_JOB_ID=7 "
+                     "SLURM_RESTART_COUNT=2 exec bash '" +
+                         testing::SourceFile("deploy/slurm/tributary.sbatch") +
+                         "' job.yaml"},
+         .folder = folder()});
+    EXPECT_EQ(script->Wait(kSoon), 0) << script->output();
+    return script->output();
+  };
+  const std::string run = "runs/7/0/checkpoints/step-0000000000";
+  EXPECT_THAT(start_again(), HasSubstr("asked: train --resume " + run + "40 "));
+  Damage(run + "40/shard-002-of-003.ckpt", 70'000);
+  std::string output = start_again();
+  EXPECT_THAT(output, HasSubstr("asked: train --resume " + run + "20 "));
+  EXPECT_THAT(output, HasSubstr(run + "40 is passed over: "));
+  Damage(run + "20/manifest.ckpt", 40);
+  output = start_again();
+  EXPECT_THAT(output, HasSubstr("asked: train job.yaml --launch slurm"));
+  EXPECT_THAT(output, HasSubstr("begins anew"));
 }
 
 TEST_F(CheckpointCommandTest, VerifyMissesADeletedFile) {
