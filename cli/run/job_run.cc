@@ -322,8 +322,7 @@ RunSummary JobRun::Summarize(const std::string& cause) {
   summary.members.assign(status.members().begin(), status.members().end());
   summary.coordinator_peak_memory_bytes = PeakMemoryBytes();
   SaveTargets(kNoTargets);  // all members have exited
-  handles_.clear();
-  exporter_.reset();
+  KeepLastStatus(status);
   coordinator_.reset();  // its thread may still use the weights
   summary.weights_sha256 = weights_sha256_;
   summary.status = failed() ? "failed" : "done";
@@ -356,6 +355,7 @@ int JobRun::Conclude(const std::string& cause) {
   const RunSummary summary = Summarize(cause);
   const absl::Status saved = SaveSummary(summary);
   PrintResult(summary);
+  AwaitLastScrape();
   if (!saved.ok()) {
     PrintError(saved.message());
     return kExitFailed;

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "cli/jobs/job_register.h"
+#include "cli/run/last_scrape.h"
 #include "cli/run/run_keys.h"
 #include "cli/terminal/console.h"
 #include "cli/terminal/exit_codes.h"
@@ -113,6 +114,11 @@ class JobRun {
   static double WallSeconds();  // since 1970
 
   absl::Status StartExporter();
+  // What the pages show: the job's status, and after its end the last one.
+  v1::JobStatusResponse StatusNow();
+  void KeepLastStatus(const v1::JobStatusResponse& status);
+  // Lets a regular reader of the pages see the end (LastScrape).
+  void AwaitLastScrape();
   // Rewrites prometheus-targets.json when members have joined or changed.
   void SaveTargets(const std::string& targets);
   // Reads the state that an earlier coordinator left in run_dir and opens the
@@ -174,6 +180,9 @@ class JobRun {
   std::unique_ptr<CheckpointClaim> claim_;  // held as long as the coordinator
   std::unique_ptr<Coordinator> coordinator_;
   RunHistory history_;  // for the status page
+  LastScrape last_scrape_;
+  absl::Mutex last_mu_;
+  std::optional<v1::JobStatusResponse> last_status_ ABSL_GUARDED_BY(last_mu_);
   std::unique_ptr<Exporter> exporter_;
   std::vector<Exporter::Handle> handles_;  // callbacks that use the coordinator
   std::string saved_targets_ = kNoTargets;
