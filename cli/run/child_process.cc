@@ -197,8 +197,10 @@ std::string ChildProcess::Obituary() const {
   std::string text;
   if (killed()) {
     const int signal = WTERMSIG(*wait_status_);
+    const bool kernels = signal == SIGKILL && !killed_by_us_;
     text = absl::StrCat(options_.name, " was killed by signal ", signal, " (",
-                        strsignal(signal), ")");
+                        strsignal(signal),
+                        kernels ? ", perhaps out of memory)" : ")");
   } else {
     text = absl::StrCat(options_.name, " exited with code ",
                         WEXITSTATUS(*wait_status_));
@@ -209,7 +211,9 @@ std::string ChildProcess::Obituary() const {
 }
 
 void ChildProcess::Kill() {
-  if (!wait_status_) kill(-pid_, SIGKILL);
+  if (wait_status_) return;
+  killed_by_us_ = true;
+  kill(-pid_, SIGKILL);
 }
 
 std::string LastLine(const std::string& path) {

@@ -53,8 +53,9 @@ class ChildProcess {
   std::optional<int> exit_code() const;
   // After Ended: whether a signal ended it.
   bool killed() const;
-  // "worker-0 exited with code 3" or "worker-0 was killed by signal 9
-  // (Killed)", followed by the last line of its log.
+  // "worker-0 exited with code 3" or "worker-0 was killed by signal 6
+  // (Aborted)", followed by the last line of its log. Of a SIGKILL that is not
+  // ours it says that it may be the kernel's, for want of memory.
   std::string Obituary() const;
 
   void Kill();  // kills the group with SIGKILL; Ended turns true soon
@@ -67,6 +68,7 @@ class ChildProcess {
   const pid_t pid_;
   const int64_t started_micros_ = Clock::Real().NowMicros();
   std::optional<int> wait_status_;
+  bool killed_by_us_ = false;
 };
 
 // The last line that is not blank, cut to 2048 bytes; empty when there is none.

@@ -74,6 +74,8 @@ class JobRun {
     // it gets as the word "CHECKPOINT".
     std::vector<std::string> resume_command = {"tributary", "train", "--resume",
                                                kCheckpoint};
+    // Its error about the declared model fails the job; may be empty.
+    std::function<absl::Status(const v1::DeclareModelRequest&)> check_model;
     // Where the job is registered as running; empty: nowhere.
     std::string register_folder;
     // Continues the job in run_dir if its coordinator ended before the job did.

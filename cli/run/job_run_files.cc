@@ -136,6 +136,10 @@ void JobRun::Record(const JobUpdate& update) {
     model_ = DescribeModel(options_.job, *update.model);
     HeedDisk(SaveModel());
   }
+  if (update.model && options_.check_model) {
+    const absl::Status fits = options_.check_model(*update.model);
+    if (!fits.ok()) coordinator_->control().Fail(fits.message());
+  }
   for (const StepRecord& record : update.steps) {
     last_step_ = record.step;
     samples_ += record.samples;

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "cli/jobs/job_register.h"
+#include "cli/run/check_memory.h"
 #include "cli/run/children.h"
 #include "cli/run/find_program.h"
 #include "cli/run/job_run.h"
@@ -85,6 +86,13 @@ int RunLocally(const LocalRunOptions& options) {
   if (const absl::Status limits = CheckProcessLimits(FilesOf(cluster));
       !limits.ok()) {
     PrintError(limits.message());
+    return kExitRefused;
+  }
+  if (const absl::Status memory = options.hosts.given()
+                                      ? absl::OkStatus()
+                                      : CheckMemoryOfModel(options.job);
+      !memory.ok()) {
+    PrintError(memory.message());
     return kExitRefused;
   }
   if (const absl::Status groups =

@@ -95,16 +95,13 @@ Children::Loss Judge(JobControl& job, const WatchOptions& options,
   const v1::MemberStatus* const member =
       MemberOf(child, Indirect(options), known);
   const int64_t pid = member == nullptr ? kNobody : member->pid();
-  // A child that exits before training begins has found an error, so the run
-  // fails. A child that is killed is treated as lost, as during training.
-  if (known.status.phase() == v1::JOB_PHASE_WAITING && !child.killed()) {
-    return Children::Loss::kFatal;
-  }
-  if (child.options().role == v1::ROLE_UNSPECIFIED) {
-    const bool over = known.status.phase() == v1::JOB_PHASE_DONE ||
-                      known.status.phase() == v1::JOB_PHASE_FAILED;
-    return over ? Children::Loss::kFatal : Children::Loss::kReplace;
-  }
+  const JobTotals totals = job.Totals();
+  const std::optional<Children::Loss> loss =
+      LossOf({.phase = known.status.phase(),
+              .trained = totals.steps > totals.start_step,
+              .killed = child.killed(),
+              .has_place = child.options().role != v1::ROLE_UNSPECIFIED});
+  if (loss) return *loss;
   switch (job.MemberLost(child.options().role, child.options().index, pid,
                          obituary)) {
     case LossVerdict::kReplace:
@@ -142,6 +139,22 @@ std::string LeftEarly(JobRun& run, const WatchOptions& options,
 }
 
 }  // namespace
+
+std::optional<Children::Loss> LossOf(const EndedChild& child) {
+  // A child that exits before training begins has found an error, so the run
+  // fails. A child that is killed is treated as lost, as during training.
+  if (child.phase == v1::JOB_PHASE_WAITING && !child.killed) {
+    return Children::Loss::kFatal;
+  }
+  // There is nothing to save, and the next one may be lost in the same way.
+  if (child.phase == v1::JOB_PHASE_STOPPING && !child.trained) {
+    return Children::Loss::kFatal;
+  }
+  if (child.has_place) return std::nullopt;
+  const bool over =
+      child.phase == v1::JOB_PHASE_DONE || child.phase == v1::JOB_PHASE_FAILED;
+  return over ? Children::Loss::kFatal : Children::Loss::kReplace;
+}
 
 std::string WatchMembers(JobRun& run, const WatchOptions& options,
                          Children& children) {

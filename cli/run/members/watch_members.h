@@ -2,10 +2,12 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "cli/run/children.h"
 #include "cli/run/job_run.h"
+#include "tributary/v1/coordinator_service.pb.h"
 
 namespace tributary {
 
@@ -18,6 +20,18 @@ struct WatchOptions {
   // Called about ten times a second; may be empty.
   std::function<void()> look = nullptr;
 };
+
+// A child that has ended without success.
+struct EndedChild {
+  v1::JobPhase phase = v1::JOB_PHASE_UNSPECIFIED;  // of the job
+  bool trained = false;   // the job has finished a step since it began
+  bool killed = false;    // by a signal
+  bool has_place = true;  // false: it starts the ranks itself
+};
+
+// What the end means for the job as far as that does not depend on the member;
+// nullopt: the coordinator knows. Pure.
+std::optional<Children::Loss> LossOf(const EndedChild& child);
 
 // Follows the run until the job is over, and replaces or kills children as the
 // coordinator decides. Fails the job when that is not possible. Returns a

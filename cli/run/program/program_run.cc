@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "cli/run/check_memory.h"
 #include "cli/run/children.h"
 #include "cli/run/find_program.h"
 #include "cli/run/job_run.h"
@@ -21,6 +22,7 @@
 #include "cli/terminal/interrupts.h"
 #include "common/host/private_files.h"
 #include "common/host/process_limits.h"
+#include "common/plan/plan_codec.h"
 #include "common/status/status_macros.h"
 #include "coordinator/service/intake/job_intake.h"
 
@@ -186,6 +188,14 @@ class ProgramRun {
          .checkpoint_key = options_.checkpoint_key,
          .keys = access_.keys,
          .resume_command = options_.resume_command,
+         .check_model =
+             [&job](const v1::DeclareModelRequest& model) {
+               std::vector<int64_t> sizes;
+               for (const ParameterSpec& p : FromProto(model.parameters())) {
+                 sizes.push_back(p.size());
+               }
+               return CheckMemoryOfProgram(job, sizes);
+             },
          .register_folder = JobRegisterFolder()},
         std::move(directory_));
     if (!started.ok()) return GiveUp(started.status());

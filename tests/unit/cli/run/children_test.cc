@@ -91,6 +91,25 @@ TEST_F(ChildrenTest, SignalIsToldByNumberAndName) {
             "empty log");
 }
 
+TEST_F(ChildrenTest, AKillThatIsNotOursMayBeForWantOfMemory) {
+  Children children(/*max_restarts=*/1);
+  ASSERT_TRUE(children.Start(Script("worker-0", "kill -KILL $$")).ok());
+  ASSERT_TRUE(children.WaitForAll(kSoon));
+  EXPECT_EQ(Failure(children),
+            "worker-0 was killed by signal 9 (Killed, perhaps out of memory) "
+            "and an empty log");
+
+  auto ours = ChildProcess::Start(Script("server-0", "exec sleep 1000"));
+  ASSERT_TRUE(ours.ok());
+  (*ours)->Kill();
+  const absl::Time deadline = absl::Now() + kSoon;
+  while (!(*ours)->Ended() && absl::Now() < deadline) {
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  EXPECT_EQ((*ours)->Obituary(),
+            "server-0 was killed by signal 9 (Killed) and an empty log");
+}
+
 TEST_F(ChildrenTest, KilledOneIsBlamedBeforeThoseThatFailedBecauseOfIt) {
   Children children(/*max_restarts=*/1);
   ASSERT_TRUE(children.Start(Script("worker-0", "exit 1")).ok());

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/run/members/watch_members.h"
+
+#include <gtest/gtest.h>
+
+namespace tributary {
+namespace {
+
+using Loss = Children::Loss;
+
+TEST(LossOfTest, WhatExitsBeforeTrainingHasFoundAnError) {
+  EXPECT_EQ(LossOf({.phase = v1::JOB_PHASE_WAITING}), Loss::kFatal);
+  EXPECT_EQ(LossOf({.phase = v1::JOB_PHASE_WAITING, .killed = true}),
+            std::nullopt);
+}
+
+// Else a job that fills the memory fills it again and again while it stops.
+TEST(LossOfTest, AJobThatStopsBeforeItsFirstStepReplacesNobody) {
+  for (const bool has_place : {false, true}) {
+    EXPECT_EQ(LossOf({.phase = v1::JOB_PHASE_STOPPING,
+                      .killed = true,
+                      .has_place = has_place}),
+              Loss::kFatal);
+  }
+  EXPECT_EQ(
+      LossOf(
+          {.phase = v1::JOB_PHASE_STOPPING, .trained = true, .killed = true}),
+      std::nullopt)
+      << "its last common step needs all ranks";
+}
+
+TEST(LossOfTest, APlacesEndIsJudgedByTheCoordinator) {
+  for (const auto phase : {v1::JOB_PHASE_RUNNING, v1::JOB_PHASE_DONE}) {
+    EXPECT_EQ(LossOf({.phase = phase, .killed = true}), std::nullopt);
+  }
+}
+
+TEST(LossOfTest, AProgramThatStartsTheRanksIsReplacedUntilTheEnd) {
+  EXPECT_EQ(LossOf({.phase = v1::JOB_PHASE_RUNNING, .has_place = false}),
+            Loss::kReplace);
+  EXPECT_EQ(LossOf({.phase = v1::JOB_PHASE_DONE, .has_place = false}),
+            Loss::kFatal);
+  EXPECT_EQ(LossOf({.phase = v1::JOB_PHASE_FAILED, .has_place = false}),
+            Loss::kFatal);
+}
+
+}  // namespace
+}  // namespace tributary
