@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
+#include <thread>
+
 namespace tributary {
 
 // Makes SIGTERM and SIGINT end this process at once. The process is killed by
@@ -12,5 +15,21 @@ namespace tributary {
 // For daemons, which may die at any point: they write files aside and rename
 // them, and other processes notice their expired lease.
 void EndOnSignal();
+
+// While it lives, the first SIGTERM calls `speak` on a thread of this object
+// before it ends the process. A second SIGTERM, and SIGINT, end it at once.
+// Does nothing in a process without EndOnSignal, and beside another one.
+class LastWords {
+ public:
+  explicit LastWords(std::function<void()> speak);
+  ~LastWords();
+  LastWords(const LastWords&) = delete;
+  LastWords& operator=(const LastWords&) = delete;
+
+ private:
+  int read_end_ = -1;  // of a pipe: a byte from the handler, or its end
+  int write_end_ = -1;
+  std::thread thread_;
+};
 
 }  // namespace tributary

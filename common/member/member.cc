@@ -363,6 +363,23 @@ void Member::Fail(const absl::Status& why) {
   }
 }
 
+void Member::Leave(const std::string& why) {
+  v1::HeartbeatRequest request;
+  {
+    absl::MutexLock lock(&mu_);
+    if (state_.over()) return;
+    request = MakeRequestLocked();
+    leaving_ = true;
+  }
+  request.set_leaving(why);
+  const absl::Status told =
+      client_->Heartbeat(request, kHeartbeatTimeout).status();
+  if (!told.ok()) {
+    spdlog::warn("could not give the place back: {}",
+                 std::string(told.message()));
+  }
+}
+
 v1::JobPhase Member::phase() const {
   absl::MutexLock lock(&mu_);
   return state_.phase();

@@ -165,6 +165,11 @@ class Member {
   // end. The job then fails with this message.
   void Fail(const absl::Status& why);
 
+  // Gives the place back, so that another process can take it at once: tries
+  // once, for at most two seconds, and sends no heartbeat after that. The
+  // process must end then.
+  void Leave(const std::string& why);
+
   v1::JobPhase phase() const;
   // OK while the job lives and when it is done. Aborted: it has failed, with
   // the reason. Unavailable: the coordinator is lost. FailedPrecondition: the

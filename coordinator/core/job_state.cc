@@ -226,6 +226,12 @@ v1::HeartbeatResponse JobState::Apply(const v1::HeartbeatRequest& request,
       BreakGroup(place, ShortSentence(request.broken_group()));
     }
   }
+  if (!request.leaving().empty()) {
+    MemberLost(request.role(), request.index(), place.holder.pid(),
+               absl::StrCat("it gave its place back: ",
+                            ShortSentence(request.leaving())),
+               place.last_heartbeat_micros);
+  }
   v1::HeartbeatResponse response = OrdersFor(request);
   response.set_steps_taken(steps_taken);
   return response;

@@ -16,6 +16,7 @@
 #include "common/checkpoint/restore.h"
 #include "common/host/address.h"
 #include "common/job/job_options.h"
+#include "common/member/leave_on_signal.h"
 #include "common/member/member.h"
 #include "common/member/report_checkpoint.h"
 #include "common/plan/plan_codec.h"
@@ -283,6 +284,8 @@ absl::Status RunServer(const ServerOptions& options) {
   joining = Exporter::Handle();
   const Exporter::Handle health = exporter->AddHealthCheck(
       [&member] { return HealthOf(member->Contact(), member->waiting_for()); });
+  const LeaveOnSignal leave(member.get(),
+                            absl::StrCat("shard ", member->index()));
   Service service(member.get(), ops.get());
   const Exporter::Handle metrics =
       exporter->AddSource([&](MetricsWriter* writer) {

@@ -268,6 +268,35 @@ TEST_F(RecoveryTest, DaemonsOfAJobThatFailsOnLossAllEndWithTheSentence) {
                                       "[0-9.]+ s"));
 }
 
+// A host is drained: a spare that waits takes the place long before the lease
+// is over.
+TEST_F(RecoveryTest, ADaemonThatGetsSigtermGivesItsPlaceToASpare) {
+  EditJob("lease_seconds: 3", "lease_seconds: 300");
+  std::string address;
+  auto coordinator = Coordinate("run", &address);
+  std::vector<std::unique_ptr<RunningProcess>> members;
+  for (const char* program :
+       {"tributary-server", "tributary-server", "tributary-worker"}) {
+    members.push_back(Start({program, "--coordinator", address}));
+  }
+  auto drained = Start({"tributary-worker", "--coordinator", address});
+  ASSERT_TRUE(coordinator->WaitForOutput("epoch 3/40: test", kSoon));
+  members.push_back(Start({"tributary-worker", "--coordinator", address}));
+  drained->Signal(SIGTERM);
+  EXPECT_EQ(drained->Wait(kSoon), 128 + SIGTERM);
+  EXPECT_THAT(drained->output(), HasSubstr("SIGTERM: gives rank "));
+  EXPECT_EQ(coordinator->Wait(kSoon), 0) << coordinator->output();
+  for (auto& member : members) {
+    EXPECT_EQ(member->Wait(kSoon), 0) << member->output();
+  }
+  EXPECT_THAT(coordinator->output(),
+              HasSubstr("it gave its place back: it got SIGTERM"));
+  const json summary = Summary("run");
+  EXPECT_EQ(summary["lost"]["workers"], 1);
+  EXPECT_EQ(summary["lost"]["rollbacks"], 0);
+  EXPECT_EQ(Sha256("run"), Undisturbed());
+}
+
 // ---- the coordinator
 
 TEST_F(RecoveryTest, ACoordinatorThatComesBackGoesOnWithTheJob) {

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/failpoint.h"
 #include "common/job/job_file.h"
+#include "common/member/leave_on_signal.h"
 #include "common/member/member.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/exporter.h"
@@ -80,6 +81,8 @@ absl::Status RunWorker(const WorkerOptions& given) {
       });
   spdlog::info("rank {} of {}", member->index(),
                member->job().cluster().workers());
+  const LeaveOnSignal leave(member.get(),
+                            absl::StrCat("rank ", member->index()));
   RankWork work(options, {*member, canceller, adoptions, metrics});
   const absl::Status status = work.Run();
   adoptions.Join();

@@ -45,6 +45,67 @@ TEST(EndOnSignalTest, AnOrdinaryProcessIsKilledByTheSignal) {
   EXPECT_EQ(EndOf(TerminateHandled, /*as_process_1=*/false), kKilled + SIGTERM);
 }
 
+// As EndOf, plus 1000 if the process has spoken before its end.
+int spoken_to = -1;
+int EndWithLastWords(void (*body)()) {
+  int ends[2];
+  if (pipe(ends) != 0) return -1;
+  spoken_to = ends[1];
+  const int end = EndOf(body, /*as_process_1=*/false);
+  close(ends[1]);
+  char byte = 0;
+  const bool spoke = read(ends[0], &byte, 1) == 1;
+  close(ends[0]);
+  return spoke ? 1000 + end : end;
+}
+
+void Speak() { (void)!write(spoken_to, "x", 1); }
+
+TEST(LastWordsTest, AreSpokenBeforeSigtermEndsTheProcess) {
+  EXPECT_EQ(EndWithLastWords([] {
+              EndOnSignal();
+              const LastWords words(Speak);
+              Terminate();
+              while (true) pause();
+            }),
+            1000 + kKilled + SIGTERM);
+}
+
+TEST(LastWordsTest, AreNotForSigint) {
+  EXPECT_EQ(EndWithLastWords([] {
+              EndOnSignal();
+              const LastWords words(Speak);
+              raise(SIGINT);
+            }),
+            kKilled + SIGINT);
+}
+
+TEST(LastWordsTest, ASecondSigtermEndsTheProcessAtOnce) {
+  EXPECT_EQ(EndWithLastWords([] {
+              EndOnSignal();
+              const LastWords words([] {
+                while (true) pause();
+              });
+              Terminate();
+              Terminate();
+            }),
+            kKilled + SIGTERM);
+}
+
+TEST(LastWordsTest, AreForgottenAfterwardsAndDoNothingWithoutAHandler) {
+  EXPECT_EQ(EndWithLastWords([] {
+              EndOnSignal();
+              { const LastWords words(Speak); }
+              Terminate();
+            }),
+            kKilled + SIGTERM);
+  EXPECT_EQ(EndWithLastWords([] {
+              const LastWords words(Speak);
+              Terminate();
+            }),
+            kKilled + SIGTERM);
+}
+
 TEST(EndOnSignalTest, ASigtermThatTheStarterIgnoresStaysIgnored) {
   const auto as_from_slurm = [] {
     signal(SIGTERM, SIG_IGN);

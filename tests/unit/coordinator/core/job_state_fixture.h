@@ -121,6 +121,7 @@ class JobStateTest : public ::testing::Test {
     int64_t last_step = 0;
     std::string broken_group = "";
     bool program_ended = false;
+    std::string leaving = "";
   };
   v1::HeartbeatResponse Send(int worker, Beat beat) {
     v1::HeartbeatRequest request;
@@ -132,6 +133,7 @@ class JobStateTest : public ::testing::Test {
     request.set_paused(beat.paused);
     request.set_finished(beat.finished);
     request.set_program_ended(beat.program_ended);
+    request.set_leaving(beat.leaving);
     if (!beat.broken_group.empty()) {
       request.set_broken_group_epoch(state_->plan()->epoch());
       request.set_broken_group(beat.broken_group);

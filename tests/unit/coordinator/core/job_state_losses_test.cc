@@ -88,6 +88,21 @@ TEST_F(JobStateTest, APlanSaysWhichHoldersOfItsRanksCount) {
                           workers_[2].incarnation() + 1));
 }
 
+TEST_F(JobStateTest, AWorkerThatLeavesFreesItsPlaceAtOnce) {
+  Run(2);
+  Send(1, {.begun = 12, .last_step = 12});
+  Send(1, {.begun = 12, .last_step = 12, .leaving = "it got SIGTERM"});
+  EXPECT_EQ(state_->workers_lost(), 1u);
+  workers_[1] = Join(v1::ROLE_WORKER, "spare");
+  EXPECT_EQ(workers_[1].index(), 1u);
+  EXPECT_EQ(state_->plan()->epoch(), 1u);
+  EXPECT_THAT(
+      state_->TakeNotices(),
+      ElementsAre("worker 1 (node-w1, pid 7) was lost at step 12: it gave its "
+                  "place back: it got SIGTERM",
+                  "worker 1 (node-spare, pid 7) takes its place"));
+}
+
 TEST_F(JobStateTest, AShrinkingJobGivesALostRankToTheLeastLoadedWorker) {
   on_worker_loss_ = v1::WORKER_LOSS_SHRINK;
   Run(3);

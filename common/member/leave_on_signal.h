@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "common/host/end_on_signal.h"
+#include "common/member/member.h"
+
+namespace tributary {
+
+// While it lives, SIGTERM makes a daemon log that it ends, and give its place
+// back. Else the job would wait for the place until the lease is over. `name`:
+// "rank 1".
+class LeaveOnSignal {
+ public:
+  LeaveOnSignal(Member* member, const std::string& name);
+
+ private:
+  const LastWords last_words_;
+};
+
+}  // namespace tributary
