@@ -113,8 +113,10 @@ std::optional<WhyAnswer> ExplainSilence(const WhyFacts& facts) {
           WaitsFor(now, *longest), ", which ", Heard(*longest),
           others.empty()
               ? ""
-              : absl::StrCat(", as were ", absl::StrJoin(others, ", ")),
-          here  ? ": its process runs, but is not heard"
+              : absl::StrCat(others.size() == 1 ? ", as was " : ", as were ",
+                             absl::StrJoin(others, " and ")),
+          here  ? ": its process runs on this machine, but does not reach the "
+                  "coordinator"
           : all ? absl::StrCat(": the host ", longest->host(),
                                " is silent; it or the network to it is down, "
                                "or its processes are stopped")

@@ -128,6 +128,7 @@ v1::HeartbeatRequest Member::MakeRequestLocked() {
   request.set_waiting_for(waiting_for_);
   request.mutable_waiting_for_ranks()->Add(waiting_for_ranks_.begin(),
                                            waiting_for_ranks_.end());
+  request.set_waiting_for_step(waiting_for_step_);
   request.set_bytes_sent(bytes_sent_);
   request.set_bytes_received(bytes_received_);
   request.set_peak_memory_bytes(PeakMemoryBytes());
@@ -302,10 +303,12 @@ void Member::ReportCheckpoint(const v1::CheckpointReport& report) {
   state_.ReportCheckpoint(report);
 }
 
-void Member::SetWaitingFor(std::string what, std::vector<uint32_t> ranks) {
+void Member::SetWaitingFor(std::string what, std::vector<uint32_t> ranks,
+                           int64_t step) {
   absl::MutexLock lock(&mu_);
   waiting_for_ = std::move(what);
   waiting_for_ranks_ = std::move(ranks);
+  waiting_for_step_ = step;
 }
 
 std::string Member::waiting_for() const {

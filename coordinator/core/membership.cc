@@ -68,6 +68,7 @@ MemberFigures MemberFigures::Of(const v1::HeartbeatRequest& heartbeat,
       ranks.size(), static_cast<std::ptrdiff_t>(num_workers));
   return {.waiting_for = ShortSentence(heartbeat.waiting_for()),
           .waiting_for_ranks = {ranks.begin(), ranks.begin() + shown},
+          .waiting_for_step = heartbeat.waiting_for_step(),
           .device = std::string(CutUtf8(heartbeat.device(), kMaxNameBytes)),
           .bytes_sent = heartbeat.bytes_sent(),
           .bytes_received = heartbeat.bytes_received(),

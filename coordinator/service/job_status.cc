@@ -10,9 +10,10 @@ namespace tributary {
 namespace {
 
 // The status of a place: its holder, the holder's last heartbeat and its step.
-// A place that no process has held yet has only role and index.
+// A place that no process has held yet has only role and index. `finished`: the
+// steps that all workers have finished; waits in these are over.
 v1::MemberStatus MemberStatusOf(const Place& place, int64_t step,
-                                int64_t now_micros) {
+                                int64_t finished, int64_t now_micros) {
   v1::MemberStatus status;
   status.set_role(place.role);
   status.set_index(place.index);
@@ -24,7 +25,9 @@ v1::MemberStatus MemberStatusOf(const Place& place, int64_t step,
   status.set_step(step);
   status.set_seconds_since_heartbeat(
       static_cast<double>(now_micros - place.last_heartbeat_micros) / 1e6);
-  status.set_waiting_for(place.figures.waiting_for);
+  const int64_t wait_step = place.figures.waiting_for_step;
+  const bool waits = wait_step == 0 || wait_step > finished;
+  if (waits) status.set_waiting_for(place.figures.waiting_for);
   status.set_device(place.figures.device);
   status.set_peak_memory_bytes(place.figures.peak_memory_bytes);
   status.set_bytes_sent(place.figures.bytes_sent);
@@ -35,7 +38,7 @@ v1::MemberStatus MemberStatusOf(const Place& place, int64_t step,
   status.set_losses(place.losses);
   status.set_metrics_address(place.holder.metrics_address());
   for (uint32_t rank : place.figures.waiting_for_ranks) {
-    status.add_waiting_for_ranks(rank);
+    if (waits) status.add_waiting_for_ranks(rank);
   }
   return status;
 }
@@ -114,7 +117,8 @@ v1::JobStatusResponse JobStatusOf(const JobState& state,
   status.set_servers_lost(state.servers_lost());
   for (const Place& place : state.membership().places()) {
     v1::MemberStatus& member = *status.add_members();
-    member = MemberStatusOf(place, reports.LastStepOf(place), now_micros);
+    member = MemberStatusOf(place, reports.LastStepOf(place), status.step(),
+                            now_micros);
     if (place.role != v1::ROLE_WORKER) continue;
     const v1::StepReport& last = progress.last_report(place.index);
     if (last.step() > 0) *member.mutable_last_step() = last;

@@ -166,7 +166,7 @@ void ShowWait(const v1::ServerStatusResponse& status, int64_t total_steps,
       ranks.empty()
           ? ""
           : absl::StrCat("step ", next, ": rank ", absl::StrJoin(ranks, ", ")),
-      {ranks.begin(), ranks.end()});
+      {ranks.begin(), ranks.end()}, ranks.empty() ? 0 : next);
 }
 
 // Hands over the snapshots for a checkpoint of this step, for which the

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "common/host/steady_waits.h"
 #include "common/wire/deadline.h"
 #include "common/wire/grpc_status.h"
@@ -326,7 +327,11 @@ void Transfer::TellWaiting(const absl::Status& status) {
     round_->SetWaitingFor(absl::StrCat(work_.what, ": ", status.message()),
                           work_.shard);
   } else {
-    round_->SetWaitingFor(std::string(status.message()), -1);
+    // "step 51 of shard 0, block 0 waits for rank 1", after "waits for ".
+    round_->SetWaitingFor(
+        absl::StrReplaceAll(absl::string_view(status.message()),
+                            {{" waits for ", ", which waits for "}}),
+        -1);
   }
 }
 

@@ -106,7 +106,7 @@ TEST_F(WhyUnitTest, AHostWhoseMembersAreAllSilentIsNamed) {
                     HasSubstr("others there are heard")));
   worker(1).set_seconds_since_heartbeat(4.3);
   EXPECT_THAT(Expect(WhyCause::kSilentHost),
-              AllOf(HasSubstr("as were server 1"),
+              AllOf(HasSubstr(", as was server 1 (node-b, pid 11): the host"),
                     HasSubstr("the host node-b is silent")));
 }
 
