@@ -114,6 +114,7 @@ constexpr char kHere[] = "127.0.0.1:7070";
 int Coordinate(CoordinateOptions options) {
   KeepFilesPrivate();
   Interrupts::Install();
+  if (options.telemetry.log.format == LogFormat::kJson) WriteRecords();
   absl::StatusOr<Access> access =
       Access::Read(options.access, PeerRole::kCoordinator);
   if (access.ok() && options.listen.empty()) {

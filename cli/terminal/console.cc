@@ -5,10 +5,14 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
 #include "cli/terminal/append_file.h"
 #include "common/status/printable.h"
+#include "common/telemetry/log_line.h"
 
 namespace tributary {
 namespace {
@@ -23,15 +27,46 @@ int TerminalWidth() {
   return size.ws_col;
 }
 
+bool writes_records = false;  // set before there are threads
+
+// `prefix`: for people.
+void TellOnError(absl::string_view level, absl::string_view prefix,
+                 absl::string_view message) {
+  const std::string text =
+      writes_records
+          ? AsRecords(message, level, absl::Now())
+          : absl::StrCat("tributary: ", prefix, Printable(message), "\n");
+  AppendTo(STDERR_FILENO, "the error", text).IgnoreError();
+}
+
 }  // namespace
 
+void WriteRecords() { writes_records = true; }
+
+std::string AsRecords(absl::string_view text, absl::string_view level,
+                      absl::Time time) {
+  std::string records;
+  for (const absl::string_view line :
+       absl::StrSplit(text, '\n', absl::SkipEmpty())) {
+    records += FormatLogLine(
+        LogFormat::kJson,
+        {.time = time, .level = level, .role = "coordinator", .message = line});
+  }
+  return records;
+}
+
 Console::Console(const Clock* clock, bool quiet)
-    : clock_(clock), quiet_(quiet), display_(isatty(STDOUT_FILENO) == 1) {}
+    : clock_(clock),
+      quiet_(quiet),
+      display_(isatty(STDOUT_FILENO) == 1 && !writes_records) {}
 
 void Console::Write(absl::string_view text) {
+  if (text.empty() || quiet_) return;
   // Training continues even when the reader of the output has gone.
-  if (!text.empty() && !quiet_)
-    AppendTo(STDOUT_FILENO, "the output", text).IgnoreError();
+  AppendTo(
+      STDOUT_FILENO, "the output",
+      writes_records ? AsRecords(text, "info", absl::Now()) : std::string(text))
+      .IgnoreError();
 }
 
 void Console::Show(const ProgressView& view) {
@@ -49,13 +84,11 @@ void Console::Note(absl::string_view line) {
 void Console::End() { Write(display_.End()); }
 
 void PrintError(absl::string_view message) {
-  AppendTo(STDERR_FILENO, "the error",
-           absl::StrCat("tributary: ", Printable(message), "\n"))
-      .IgnoreError();
+  TellOnError("error", "", message);
 }
 
 void PrintNote(absl::string_view message) {
-  PrintError(absl::StrCat("note: ", message));
+  TellOnError("warning", "note: ", message);
 }
 
 }  // namespace tributary

@@ -1,11 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "cli/terminal/progress_display.h"
 #include "common/base/clock.h"
 
 namespace tributary {
+
+// From now on everything here writes each line as a record in JSON, as the log
+// of a daemon does with --log-format json. Call it before there is a Console.
+void WriteRecords();
+
+// The lines of `text` as such records.
+std::string AsRecords(absl::string_view text, absl::string_view level,
+                      absl::Time time);
 
 // Standard output, as a terminal or a pipe. ProgressDisplay decides what is
 // shown.

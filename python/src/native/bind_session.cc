@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "common/command_line/page_access.h"
+#include "common/telemetry/log.h"
 #include "common/wire/access.h"
 #include "python/src/native/raise.h"
 #include "python/src/native/session_binding.h"
@@ -39,15 +40,20 @@ std::unique_ptr<SessionBinding> Join(
                       .metrics_token_file = metrics_token_file},
                      *access);
   RaiseUnlessOk(pages.status(), "join");
-  return SessionBinding::Join({.coordinator = coordinator,
-                               .rank = rank,
-                               .join_timeout = absl::Seconds(join_timeout),
-                               .settings = settings,
-                               .device = device,
-                               .metrics_listen = metrics_listen,
-                               .arithmetic = arithmetic,
-                               .proof = access->Proof(),
-                               .pages = *pages});
+  // Its lines look like those of the other processes.
+  RaiseUnlessOk(SetUpLog({.role = "worker"}), "join");
+  auto session =
+      SessionBinding::Join({.coordinator = coordinator,
+                            .rank = rank,
+                            .join_timeout = absl::Seconds(join_timeout),
+                            .settings = settings,
+                            .device = device,
+                            .metrics_listen = metrics_listen,
+                            .arithmetic = arithmetic,
+                            .proof = access->Proof(),
+                            .pages = *pages});
+  SetLogIndex(session->rank());
+  return session;
 }
 
 void Start(SessionBinding& session, std::vector<PythonParameter> parameters,
