@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <functional>
 #include <iterator>
 #include <limits>
@@ -193,7 +194,7 @@ std::optional<DrawnStep> TypicalStep(const RunData& run, int64_t warmup_steps,
 
 namespace {
 
-// The part of a job that must be equal in all compared runs.
+// The part of a job that is equal in all runs of one job.
 v1::JobSpec Essence(const v1::JobSpec& job) {
   v1::JobSpec essence = job;
   if (job.data().batch_size() > 0) {
@@ -207,17 +208,20 @@ v1::JobSpec Essence(const v1::JobSpec& job) {
   return essence;
 }
 
-absl::Status CheckSameJob(const RunData& a, const RunData& b) {
+// "modified: seed: 1 -> 2"; empty: both are runs of one job.
+std::string FirstDifference(const RunData& a, const RunData& b) {
   google::protobuf::util::MessageDifferencer differencer;
   std::string differences;
   differencer.ReportDifferencesToString(&differences);
-  if (differencer.Compare(Essence(a.job), Essence(b.job))) {
-    return absl::OkStatus();
-  }
-  const std::string first =
-      std::vector<std::string>(absl::StrSplit(differences, '\n'))[0];
-  return absl::InvalidArgumentError(absl::StrCat(
-      a.folder, " and ", b.folder, " are not of one job: ", first));
+  if (differencer.Compare(Essence(a.job), Essence(b.job))) return "";
+  return std::vector<std::string>(absl::StrSplit(differences, '\n'))[0];
+}
+
+// "parameter_server lr0.003"
+std::string NameWithFolder(const RunData& run) {
+  std::filesystem::path folder = run.folder;
+  if (!folder.has_filename()) folder = folder.parent_path();  // a trailing "/"
+  return absl::StrCat(StrategyNameOf(run.job), " ", folder.filename().string());
 }
 
 void FillProcesses(const RunData& run, CompareRow* row,
@@ -335,10 +339,15 @@ absl::StatusOr<CompareReport> MakeCompareReport(
   if (runs.empty()) {
     return absl::InvalidArgumentError("there are no runs to compare");
   }
-  for (const RunData& run : runs) {
-    TRIBUTARY_RETURN_IF_ERROR(CheckSameJob(runs[0], run));
-  }
   CompareReport report;
+  for (const RunData& run : runs) {
+    const std::string difference = FirstDifference(runs[0], run);
+    if (difference.empty()) continue;
+    report.one_job = false;
+    report.notes.push_back(absl::StrCat(
+        runs[0].folder, " and ", run.folder, " differ in their settings (",
+        difference, "), so their weights and steps are not compared"));
+  }
   report.job_name = runs[0].job.name();
   report.global_batch = Essence(runs[0].job).data().global_batch_size();
   report.seed = runs[0].job.seed();
@@ -350,10 +359,12 @@ absl::StatusOr<CompareReport> MakeCompareReport(
   }
   report.warmup_steps = WarmupSteps(static_cast<int64_t>(most_steps));
 
-  const size_t single = FindSingle(runs);
+  const size_t single = report.one_job ? FindSingle(runs) : runs.size();
   for (size_t i = 0; i < runs.size(); ++i) {
     CompareRow row = RowOf(runs[i], report.metric_name, report.warmup_steps);
-    if (i == single) {
+    if (!report.one_job) {
+      row.name = NameWithFolder(runs[i]);
+    } else if (i == single) {
       row.name = kSingle;
     } else if (single < runs.size() && runs[i].has_weights &&
                runs[single].has_weights) {
@@ -369,7 +380,7 @@ absl::StatusOr<CompareReport> MakeCompareReport(
   if (single < runs.size()) {
     std::rotate(report.rows.begin(), report.rows.begin() + single,
                 report.rows.begin() + single + 1);
-  } else {
+  } else if (report.one_job) {
     report.notes.push_back(
         "there is no run of one worker to measure the others from");
   }

@@ -70,6 +70,9 @@ struct CompareRow {
 };
 
 struct CompareReport {
+  // The runs differ in strategy, cluster and checkpoints alone. Else there is
+  // no single process to measure the others from.
+  bool one_job = true;
   std::string job_name;
   int64_t global_batch = 0;  // samples per micro-batch over all workers
   int64_t parameters = 0;    // elements; 0: unknown
@@ -98,10 +101,11 @@ std::optional<StepParts> MedianParts(const std::vector<RunData::Step>& steps,
 std::optional<DrawnStep> TypicalStep(const RunData& run, int64_t warmup_steps,
                                      double step_seconds, bool gathered);
 
-// Makes the report from runs of one job under different strategies. The single
-// process is the first run with one worker; all other runs are compared with
-// it. InvalidArgument: there are no runs, or runs of different jobs. A failed
-// run is a row with its message.
+// Makes the report from runs, of one job under different strategies or of jobs
+// with different settings. Of one job the single process is the first run with
+// one worker; all other runs are compared with it. Of others a note names the
+// first setting that differs, and the rows have the names of their folders.
+// InvalidArgument: there are no runs. A failed run is a row with its message.
 absl::StatusOr<CompareReport> MakeCompareReport(
     const std::vector<RunData>& runs);
 

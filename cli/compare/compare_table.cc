@@ -119,6 +119,7 @@ CompareTable TimeTable(const CompareReport& report) {
     if (!row.parts) return kNotKnown;
     return absl::StrFormat("%.0f", row.samples_per_second);
   });
+  if (!report.one_job) return maker.Take();
   const CompareRow* const single = SingleOf(report);
   maker.Add(
       {"speed", "single = 1"}, [single](const CompareRow& row) -> std::string {
@@ -157,6 +158,7 @@ CompareTable ResultTable(const CompareReport& report) {
     maker.Add({absl::StrCat("test ", report.metric_name), "at the end"},
               [](const CompareRow& row) { return MetricCell(row.metric); });
   }
+  if (!report.one_job) return maker.Take();
   maker.Add({"distance", "relative"}, [](const CompareRow& row) -> std::string {
     if (!row.weight_distance) return kNotKnown;
     return *row.weight_distance == 0

@@ -65,14 +65,18 @@ std::string JobLine(const CompareReport& report) {
     absl::StrAppend(&line, FormatCount(static_cast<double>(report.parameters)),
                     " parameters, ");
   }
-  absl::StrAppend(&line, steps, " steps of ", report.global_batch,
-                  " samples, seed ", report.seed, ", Tributary ",
-                  report.version);
+  absl::StrAppend(&line, steps, " steps");
+  if (report.one_job) {
+    absl::StrAppend(&line, " of ", report.global_batch, " samples, seed ",
+                    report.seed);
+  }
+  absl::StrAppend(&line, ", Tributary ", report.version);
   return line;
 }
 
 // Names the fastest run of several workers; empty: there is none.
 std::string ResultLine(const CompareReport& report) {
+  if (!report.one_job) return "";
   const CompareRow* fastest = nullptr;
   for (const CompareRow& row : report.rows) {
     if (row.name == "single" || !row.parts || row.status != "done") continue;
@@ -125,9 +129,11 @@ void WriteNotes(const CompareReport& report, Markup* out) {
 
 void WriteBody(const CompareReport& report, Markup* out) {
   out->Open("body").Open("main");
-  out->Element("h1", {},
-               absl::StrCat(report.job_name, ": one job, ", report.rows.size(),
-                            " runs"));
+  out->Element(
+      "h1", {},
+      absl::StrCat(report.job_name, report.one_job ? ": one job, " : ": ",
+                   report.rows.size(), " runs",
+                   report.one_job ? "" : " with other settings"));
   out->Element("p", {{"class", "soft"}}, JobLine(report));
   if (const std::string result = ResultLine(report); !result.empty()) {
     out->Element("p", {{"class", "result"}}, result);
@@ -145,11 +151,14 @@ void WriteBody(const CompareReport& report, Markup* out) {
                "under way and its optimizer, beside the computing.",
                TimelineChart(report), out);
   out->Element("h2", {}, "Bytes, memory and result");
-  out->Element("p", {{"class", "soft"}},
-               "Payloads that a worker sends and receives in a step, the "
-               "greatest resident memory of a process, and how far the final "
-               "weights are from the single process's: |w - single| / "
-               "|single|.");
+  out->Element(
+      "p", {{"class", "soft"}},
+      absl::StrCat("Payloads that a worker sends and receives in a step, the "
+                   "greatest resident memory of a process",
+                   report.one_job
+                       ? ", and how far the final weights are from the single "
+                         "process's: |w - single| / |single|."
+                       : "."));
   WriteTable(ResultTable(report), out);
   WriteSection("Loss",
                "Mean over the samples of a step, before its update. Lines that "

@@ -202,14 +202,29 @@ TEST_F(CompareReportTest, JsonHasEveryFigure) {
   EXPECT_TRUE(parsed["runs"][0]["weight_distance"].is_null());
 }
 
-TEST_F(CompareReportTest, OtherJobsAreNotCompared) {
+// Everything but what needs one job is there.
+TEST_F(CompareReportTest, RunsOfOtherSettingsHaveNoDistance) {
   Made other = Two();
   other.global_batch = 80;
   const auto report = MakeCompareReport(
       {ReadRun(Make(Single())).value(), ReadRun(Make(other)).value()});
-  EXPECT_THAT(report, StatusIs(kInvalid,
-                               "are not of one job: modified: "
-                               "data.global_batch_size: 40 -> 80"));
+  TRIBUTARY_ASSERT_OK(report);
+  EXPECT_FALSE(report->one_job);
+  ASSERT_EQ(report->rows.size(), 2u);
+  EXPECT_EQ(report->rows[0].name, "parameter_server one");
+  EXPECT_THAT(report->rows[1].name, ::testing::EndsWith(" two"));
+  EXPECT_TRUE(report->rows[1].parts);
+  EXPECT_FALSE(report->rows[1].weight_distance);
+  ASSERT_EQ(report->notes.size(), 1u);
+  EXPECT_THAT(report->notes[0], HasSubstr("differ in their settings (modified: "
+                                          "data.global_batch_size: 40 -> 80)"));
+  const std::string text = ReportText(*report);
+  EXPECT_THAT(text, HasSubstr("loss"));
+  EXPECT_THAT(text, Not(HasSubstr("distance")));
+  EXPECT_THAT(text, Not(HasSubstr("single = 1")));
+}
+
+TEST_F(CompareReportTest, NothingIsNotCompared) {
   EXPECT_THAT(MakeCompareReport({}), StatusIs(kInvalid, "no runs"));
 }
 
