@@ -9,9 +9,13 @@ int main(int argc, char** argv) {
       "Trains models through sharded parameter servers over gRPC.", "tributary",
       absl::StrCat("tributary ", tributary::kVersion));
   program.SetFooter(
-      "Example:\n"
-      "  tributary train examples/digits.yaml\n"
-      "`tributary COMMAND --help` shows more.");
+      "Example, in any folder:\n"
+      "  echo '{model: {mlp: {in: 16, hidden: [64], out: 1}},\n"
+      "    data: {train: {synthetic: {kind: mlp_teacher, rows: 1000}},\n"
+      "           batch_size: 50},\n"
+      "    training: {epochs: 5, loss: mse, optimizer: adam}}' > job.yaml\n"
+      "  tributary train job.yaml\n"
+      "`tributary COMMAND --help`, or `tributary help COMMAND`, shows more.");
   tributary::AddTrainCommand(program);
   tributary::AddRunCommand(program);
   tributary::AddPredictCommand(program);

@@ -49,8 +49,8 @@ constexpr char kCompareFooter[] =
     "run it:\n";
 constexpr char kCompareExamples[] =
     "\nExamples:\n"
-    "  tributary compare examples/digits.yaml --workers 2,4\n"
-    "  tributary compare examples/digits.yaml --set training.epochs=1 \\\n"
+    "  tributary compare job.yaml --workers 2,4\n"
+    "  tributary compare job.yaml --set training.epochs=1 \\\n"
     "      --strategies parameter_server,parameter_server:ssp:2\n"
     "  tributary compare job.yaml --worker-hosts 10.0.0.2,10.0.0.3 \\\n"
     "      --listen 10.0.0.1:0\n"

@@ -33,7 +33,7 @@ constexpr char kPlanFooter[] =
     "--insecure-groups` runs.\n"
     "docs/parallelism.md derives the model and says what it leaves out.\n\n"
     "Examples:\n"
-    "  tributary plan examples/digits.yaml --workers 4 --measure \\\n"
+    "  tributary plan job.yaml --workers 4 --measure \\\n"
     "      --bandwidth 1Gbit --latency 0.2ms\n"
     "  tributary plan job.yaml --workers 8 --servers 4 --compute 100 \\\n"
     "      --bandwidth 10Gbit --json\n"

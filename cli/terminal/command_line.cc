@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/terminal/command_line.h"
 
-#include <cstdlib>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "cli/terminal/console.h"
 #include "cli/terminal/exit_codes.h"
 #include "common/command_line/parse_command_line.h"
@@ -29,8 +31,16 @@ void AddOverrides(CommandLine& command, std::vector<std::string>* overrides) {
 int RunCommandLine(CommandLine& program, int argc, char** argv) {
   RaiseFileLimit();
   const ValueSources sources = {{kOverrideType, JobKeys}};
-  if (const auto ended = ParseCommandLine(program, argc, argv, sources)) {
-    return *ended;
+  // `tributary help train` is `tributary train --help`; without a word the page
+  // is shown, too.
+  std::string help = "--help";
+  std::vector<char*> words(argv, argv + argc);
+  const bool asks = argc > 1 && words[1] == absl::string_view("help");
+  if (asks) words.erase(words.begin() + 1);
+  if (asks || argc == 1) words.push_back(help.data());
+  if (const auto ended = ParseCommandLine(
+          program, static_cast<int>(words.size()), words.data(), sources)) {
+    return argc == 1 ? kExitRefused : *ended;
   }
   if (!program.action()) {
     PrintError(

@@ -85,6 +85,17 @@ lists_every_library() {
   return $missing
 }
 
+says_whose_it_is() {
+  local field
+  for field in 'Author-email: Tributary contributors <' 'License-Expression: Apache-2.0' \
+    'Summary: '; do
+    grep -q "^$field" "$root$site"/tributary-*.dist-info/METADATA || {
+      echo "  METADATA has no line '$field...'"
+      return 1
+    }
+  done
+}
+
 # In milliseconds, the fastest of three.
 milliseconds() {
   local start
@@ -159,6 +170,7 @@ check_files() {
   check "the bare system has none of our libraries" has_none_of_our_libraries
   check "programs and module find theirs in the wheel" finds_its_libraries
   check "every library has its licence in the wheel" lists_every_library
+  check "its metadata name author and licence" says_whose_it_is
   check "the commands answer" commands_answer
   check "the package is imported within a second" is_imported_soon
 }

@@ -37,7 +37,6 @@ struct Wrong {
 
 std::vector<Wrong> AllWrong() {
   return {
-      {"NoCommand", "tributary", {}, "give a command"},
       {"UnknownCommand",
        "tributary",
        {"trian", "job.yaml"},
@@ -240,7 +239,7 @@ class CommandLineTest : public testing::TemporaryFolderTest {
 TEST_F(CommandLineTest, EveryHelpShowsAnExample) {
   EXPECT_THAT(Run({"tributary", "--help"}), HasSubstr("tributary train"));
   EXPECT_THAT(Run({"tributary", "train", "--help"}),
-              HasSubstr("tributary train examples/"));
+              HasSubstr("  tributary train job.yaml"));
   EXPECT_THAT(Run({"tributary", "status", "--help"}),
               HasSubstr("tributary status --coordinator"));
   EXPECT_THAT(Run({"tributary-coordinator", "--help"}),
@@ -249,6 +248,34 @@ TEST_F(CommandLineTest, EveryHelpShowsAnExample) {
     EXPECT_THAT(Run({"tributary", command, "--help"}),
                 HasSubstr(absl::StrCat("tributary ", command, " runs/digits")));
   }
+}
+
+TEST_F(CommandLineTest, HelpIsShownForTheWordAndForNone) {
+  const std::string page = Run({"tributary", "--help"});
+  EXPECT_EQ(Run({"tributary", "help"}), page);
+  EXPECT_EQ(Run({"tributary", "help", "train"}),
+            Run({"tributary", "train", "--help"}));
+  EXPECT_EQ(Run({"tributary", "help", "checkpoint", "list"}),
+            Run({"tributary", "checkpoint", "list", "--help"}));
+  auto alone = testing::RunningProcess::Start(
+      {.command = {testing::Program("tributary")}});
+  EXPECT_EQ(alone->Wait(kSoon), 2) << "a forgotten command is no success";
+  EXPECT_EQ(alone->output(), page);
+}
+
+// Wherever the program was installed from.
+TEST_F(CommandLineTest, TheExampleOfTheHelpRunsInAnEmptyFolder) {
+  const std::string page = Run({"tributary", "--help"});
+  const size_t begin = page.find("  echo '{model");
+  const size_t end = page.find("`tributary COMMAND", begin);
+  ASSERT_NE(end, std::string::npos) << page;
+  auto example = testing::RunningProcess::Start(
+      {.command = {"/bin/sh", "-ec",
+                   "PATH=$(dirname '" + testing::Program("tributary") +
+                       "'):$PATH\n" + page.substr(begin, end - begin)},
+       .folder = folder()});
+  EXPECT_EQ(example->Wait(kSoon), 0) << example->output();
+  EXPECT_THAT(example->output(), HasSubstr("done: 100 of 100 steps"));
 }
 
 TEST_F(CommandLineTest, VersionIsTold) {
