@@ -10,6 +10,10 @@
 namespace tributary {
 namespace {
 
+// How long a member may take to end after its last heartbeat, in which it has
+// given its place back (Member::Leave).
+constexpr double kLeaveSeconds = 3;
+
 bool Indirect(const WatchOptions& options) {
   return options.launched || options.programs;
 }
@@ -79,6 +83,8 @@ void KillLost(JobRun& run, const WatchOptions& options, Children& children) {
     if (member == nullptr || member->alive() || member->finished()) {
       return false;
     }
+    // It has given its place back, and ends.
+    if (member->seconds_since_heartbeat() < kLeaveSeconds) return false;
     run.console().Note(absl::StrFormat(
         "%s (%spid %d) has not been heard for %.1f s and is killed",
         child.name(), launched ? "its launcher, " : "", child.pid(),
