@@ -10,25 +10,25 @@
 
 namespace tributary {
 
-// Limits how often the ranks' groups are formed again while no rank makes
-// progress. A plain object: time is passed in.
+// Limits how often the ranks' groups are formed again while no rank finishes a
+// step in between. Steps that are computed again after a rollback count: the
+// job advances. A plain object: time is passed in.
 class GroupBreaks {
  public:
-  static constexpr int kMost = 20;  // attempts without progress
+  static constexpr int kMost = 20;  // attempts without a finished step
   static constexpr int64_t kLongestPauseMicros = 10'000'000;
 
-  // `timeout_micros`: how long groups may break without progress.
+  // `timeout_micros`: how long groups may break without a finished step.
   explicit GroupBreaks(int64_t timeout_micros)
       : timeout_micros_(timeout_micros) {}
 
-  // Records that a group broke; `step` is the highest step that any rank has
-  // begun. False: groups have broken too often, or for too long, without a
-  // later step, and are not formed again.
-  bool Add(int64_t step, int64_t now_micros) {
-    if (count_ == 0 || step > step_) {
+  // Records that a group broke. `advanced`: some rank has finished a step under
+  // the plan that has broken. False: groups have broken too often, or for too
+  // long, without such a step, and are not formed again.
+  bool Add(bool advanced, int64_t now_micros) {
+    if (count_ == 0 || advanced) {
       count_ = 0;
       since_micros_ = now_micros;
-      step_ = step;
     }
     ++count_;
     if (count_ > kMost || now_micros - since_micros_ > timeout_micros_) {
@@ -57,9 +57,9 @@ class GroupBreaks {
   // Why the job fails after Add has returned false; the last cause follows.
   std::string TooMany(int64_t now_micros) const {
     return absl::StrFormat(
-        "the ranks' groups broke %d times in %.1f s, and no rank came further "
-        "than step %d; the last time ",
-        count_, static_cast<double>(now_micros - since_micros_) / 1e6, step_);
+        "the ranks' groups broke %d times in %.1f s, and no rank finished a "
+        "step in between; the last time ",
+        count_, static_cast<double>(now_micros - since_micros_) / 1e6);
   }
   std::string WaitsFor(int64_t now_micros) const {
     return absl::StrFormat(
@@ -71,7 +71,6 @@ class GroupBreaks {
  private:
   const int64_t timeout_micros_;
   int count_ = 0;
-  int64_t step_ = 0;
   int64_t since_micros_ = 0;
   std::optional<int64_t> broken_micros_;
 };

@@ -76,19 +76,43 @@ TEST_F(JobStateGroupsTest, GroupsThatBreakAgainAndAgainEndTheJobByName) {
   RunGroup(2);
   int breaks = 0;
   while (!state_->over() && breaks < 1000) {
-    Send(1, {.begun = 7, .broken_group = "cannot connect to rank 0"});
+    Send(1, {.begun = 1, .broken_group = "cannot connect to rank 0"});
     ++breaks;
     for (int s = 0; s < 15 && state_->wants_new_plan(); ++s) PassHeard();
   }
   EXPECT_EQ(state_->phase(), v1::JOB_PHASE_FAILED);
   EXPECT_LE(breaks, GroupBreaks::kMost + 1);
   EXPECT_THAT(state_->message(),
-              HasSubstr("no rank came further than step 7; the last time "
+              HasSubstr("no rank finished a step in between; the last time "
                         "worker 1 (node-w1, pid 7) cannot go on with the other "
                         "ranks: cannot connect to rank 0"));
 }
 
-TEST_F(JobStateGroupsTest, GroupsMayBreakAsLongAsTheJobComesFurther) {
+// 500 steps were computed before the first break. The second comes while they
+// are computed again, longer after the first than groups may be broken.
+TEST_F(JobStateGroupsTest, StepsThatAreComputedAgainAreProgress) {
+  RunGroup(2);
+  state_->SetRestorePoint(100, "/checkpoints/step-100");
+  Send(0, {.begun = 600, .broken_group = "rank 1 is gone"});
+  PassHeard();
+  ASSERT_EQ(state_->plan()->epoch(), 2u);
+  for (int64_t step = 101; step <= 140; ++step) {
+    Send(0, {.begun = step});
+    PassHeard();
+  }
+  Send(1, {.begun = 141, .broken_group = "rank 0 is gone"});
+  EXPECT_FALSE(state_->over()) << state_->message();
+  PassHeard();
+  EXPECT_EQ(state_->plan()->epoch(), 3u);
+  // Nobody gets anywhere any more.
+  for (int s = 0; s < 40 && !state_->over(); ++s) {
+    Send(1, {.begun = 101, .broken_group = "rank 0 is gone"});
+    for (int p = 0; p < 15 && state_->wants_new_plan(); ++p) PassHeard();
+  }
+  EXPECT_EQ(state_->phase(), v1::JOB_PHASE_FAILED);
+}
+
+TEST_F(JobStateGroupsTest, GroupsMayBreakAsLongAsTheJobAdvances) {
   RunGroup(2);
   for (int step = 1; step <= 100; ++step) {
     Send(1, {.begun = step, .broken_group = "rank 0 is gone"});
@@ -102,21 +126,21 @@ TEST(GroupBreaksTest, GroupsAreFormedAtOnceThenAfterLongerAndLongerPauses) {
   GroupBreaks limit(/*timeout_micros=*/1000 * kSecond);
   std::vector<int64_t> pauses;
   for (int i = 0; i < 9; ++i) {
-    EXPECT_TRUE(limit.Add(/*step=*/3, /*now_micros=*/i));
+    EXPECT_TRUE(limit.Add(/*advanced=*/false, /*now_micros=*/i));
     pauses.push_back((limit.RetryMicros(/*heartbeat_micros=*/0) - i) / 1000);
   }
   EXPECT_THAT(pauses,
               ElementsAre(0, 100, 200, 400, 800, 1600, 3200, 6400, 10000));
-  EXPECT_TRUE(limit.Add(/*step=*/4, 10));
+  EXPECT_TRUE(limit.Add(/*advanced=*/true, 10));
   EXPECT_EQ(limit.RetryMicros(/*heartbeat_micros=*/0), 10);
 }
 
 TEST(GroupBreaksTest, TimeEndsItToo) {
   GroupBreaks limit(/*timeout_micros=*/30 * kSecond);
-  EXPECT_TRUE(limit.Add(3, 0));
-  EXPECT_TRUE(limit.Add(3, 30 * kSecond));
-  EXPECT_FALSE(limit.Add(3, 31 * kSecond));
-  EXPECT_TRUE(limit.Add(4, 32 * kSecond)) << "a later step";
+  EXPECT_TRUE(limit.Add(false, 0));
+  EXPECT_TRUE(limit.Add(false, 30 * kSecond));
+  EXPECT_FALSE(limit.Add(false, 31 * kSecond));
+  EXPECT_TRUE(limit.Add(true, 32 * kSecond)) << "a step was finished";
 }
 
 }  // namespace
