@@ -6,9 +6,12 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/unique_fd.h"
+#include "common/status/status_macros.h"
 
 namespace tributary {
 
@@ -38,6 +41,18 @@ absl::Status SyncFolder(const std::string& folder) {
     return FileError(folder, "fsync", errno);
   }
   return absl::OkStatus();
+}
+
+absl::Status SyncFiles(const std::string& folder) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    const std::string path = entry.path().string();
+    const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!fd.ok()) return FileError(path, "open", errno);
+    if (fsync(fd.get()) != 0) return FileError(path, "fsync", errno);
+  }
+  if (error) return FileError(folder, "open", error.value());
+  return SyncFolder(folder);
 }
 
 }  // namespace tributary

@@ -238,5 +238,19 @@ TEST_F(BrokenDiskTest, WhatCannotBeWrittenAnewFailsTheJobAndIsNamed) {
   }
 }
 
+// The best checkpoint so far is copied to the directory of the resumed run. A
+// copy that may not be on the disk does not count.
+TEST_F(BrokenDiskTest, ACopyOfTheBestCheckpointIsOnTheDiskOrNotThere) {
+  auto train = Train("run", {"--set", "evaluation.keep_best=true"});
+  ASSERT_EQ(train->Wait(kSoon), 0) << train->output();
+  Break("fsync manifest.ckpt 1");
+  auto resumed = Start({"tributary", "train", "--resume", "run", "--run-dir",
+                        "resumed", "--set", "training.epochs=41"});
+  EXPECT_NE(resumed->Wait(kSoon), 0) << resumed->output();
+  EXPECT_THAT(resumed->output(),
+              HasSubstr(".part/manifest.ckpt: fsync: Input/output error"));
+  ExpectFired();
+}
+
 }  // namespace
 }  // namespace tributary
