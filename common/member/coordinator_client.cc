@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/host/address.h"
 #include "common/host/reachability.h"
 #include "common/host/steady_waits.h"
+#include "common/member/answer_limits.h"
 #include "common/status/status_macros.h"
 #include "common/wire/channel.h"
 #include "common/wire/deadline.h"
@@ -31,8 +33,16 @@ std::shared_ptr<grpc::Channel> Connect(const std::string& address,
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
+  arguments.SetMaxReceiveMessageSize(kMaxAnswerBytes);
   return grpc::CreateCustomChannel(
       address, proof.ForChannel(PeerRole::kCoordinator), arguments);
+}
+
+// gRPC gives a message that is too large the code of a peer that is short of
+// something, although no repetition helps. Its text names both sizes.
+bool IsTooLarge(const absl::Status& status) {
+  return absl::IsResourceExhausted(status) &&
+         absl::StrContains(status.message(), "message larger than max");
 }
 
 }  // namespace
@@ -115,6 +125,11 @@ absl::Status CoordinatorClient::Attempt(Method<Request, Response> method,
   running_.erase(std::find(running_.begin(), running_.end(), &context));
   if (absl::IsCancelled(status) && !cancelled_) {
     return absl::UnavailableError("the coordinator ended the call");
+  }
+  if (IsTooLarge(status)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a message to or from coordinator ", options_.address,
+                     " is too large: ", status.message()));
   }
   return status;
 }
@@ -247,10 +262,11 @@ absl::StatusOr<v1::HeartbeatResponse> CoordinatorClient::Heartbeat(
   return Call(&v1::CoordinatorService::Stub::Heartbeat, request, timeout);
 }
 
-absl::Status CoordinatorClient::ReportEvaluation(
-    const v1::ReportEvaluationRequest& request, absl::Duration timeout) {
-  return Call(&v1::CoordinatorService::Stub::ReportEvaluation, request, timeout)
-      .status();
+absl::StatusOr<v1::ReportEvaluationResponse>
+CoordinatorClient::ReportEvaluation(const v1::ReportEvaluationRequest& request,
+                                    absl::Duration timeout) {
+  return Call(&v1::CoordinatorService::Stub::ReportEvaluation, request,
+              timeout);
 }
 
 absl::StatusOr<v1::JobStatusResponse> CoordinatorClient::GetJobStatus(

@@ -29,7 +29,8 @@ bool MayPass(const absl::Status& status);
 // answers or the timeout passes. Thread-safe.
 //
 // Unavailable: "coordinator HOST:PORT could not be reached for 30.0 s: why".
-// Every other error is the coordinator's own answer.
+// InvalidArgument: a message is larger than its receiver takes; it names both
+// sizes. Every other error is the coordinator's own answer.
 class CoordinatorClient {
  public:
   // The pauses between the attempts of a call.
@@ -65,8 +66,8 @@ class CoordinatorClient {
   absl::StatusOr<v1::Plan> GetPlan(uint64_t min_epoch, absl::Duration timeout);
   absl::StatusOr<v1::HeartbeatResponse> Heartbeat(
       const v1::HeartbeatRequest& request, absl::Duration timeout);
-  absl::Status ReportEvaluation(const v1::ReportEvaluationRequest& request,
-                                absl::Duration timeout);
+  absl::StatusOr<v1::ReportEvaluationResponse> ReportEvaluation(
+      const v1::ReportEvaluationRequest& request, absl::Duration timeout);
   // DeadlineExceeded names the missing ranks; `waits` gets the same message
   // from time to time.
   absl::StatusOr<v1::ExchangeResponse> Exchange(v1::ExchangeRequest request,

@@ -15,6 +15,7 @@
 #include "common/host/address.h"
 #include "common/job/job_options.h"
 #include "common/job/learning_rate_schedule.h"
+#include "common/member/answer_limits.h"
 #include "common/plan/partition_plan.h"
 #include "common/plan/plan_codec.h"
 #include "common/status/utf8.h"
@@ -77,10 +78,14 @@ v1::Plan PlanOf(const v1::DeclareModelRequest& model, const v1::JobSpec& job,
 
 absl::Status CheckDeclaration(const v1::DeclareModelRequest& model,
                               const v1::JobSpec& job) {
-  return MakePartitionPlan(
-             PlanOf(model, job,
-                    std::vector<std::string>(job.cluster().servers())))
-      .status();
+  const v1::Plan plan =
+      PlanOf(model, job, std::vector<std::string>(job.cluster().servers()));
+  if (const size_t bytes = plan.ByteSizeLong(); bytes > kMaxPlanBytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the names and shapes of the model's ", model.parameters_size(),
+        " parameters take ", bytes, " bytes, wanted at most ", kMaxPlanBytes));
+  }
+  return MakePartitionPlan(plan).status();
 }
 
 namespace {
@@ -149,6 +154,10 @@ std::string DeclarationDifference(const v1::DeclareModelRequest& first,
                         first.parameters_size());
   }
   for (int i = 0; i < first.parameters_size(); ++i) {
+    if (first.parameters(i).SerializeAsString() ==
+        other.parameters(i).SerializeAsString()) {
+      continue;
+    }
     const std::string wanted = Describe(first.parameters(i));
     const std::string came = Describe(other.parameters(i));
     if (wanted != came) {

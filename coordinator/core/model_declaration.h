@@ -18,7 +18,8 @@ v1::Plan PlanOf(const v1::DeclareModelRequest& model, const v1::JobSpec& job,
                 std::vector<std::string> servers);
 
 // InvalidArgument: no plan can be made of the model, for example because ranks
-// hold a parameter at a position that the job's mesh does not have.
+// hold a parameter at a position that the job's mesh does not have, or because
+// the plan would be larger than a member takes.
 absl::Status CheckDeclaration(const v1::DeclareModelRequest& model,
                               const v1::JobSpec& job);
 

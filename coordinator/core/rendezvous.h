@@ -12,11 +12,11 @@
 
 namespace tributary {
 
-// Collects the payloads that the members of a group exchange before they
-// connect. A plain object: its owner locks.
+// Collects what the members of a group exchange before they connect: of each
+// rank a payload for all ranks and, if it has any, a part for each of them. A
+// plain object: its owner locks.
 class Rendezvous {
  public:
-  static constexpr size_t kMaxPayloadBytes = 64 << 10;
   static constexpr size_t kMaxGroups = 4096;
   static constexpr size_t kMaxNameBytes = 64;
 
@@ -26,23 +26,32 @@ class Rendezvous {
   // Starts a plan: the groups of an earlier plan are dropped.
   void Begin(uint64_t plan_epoch);
 
-  // Stores a rank's payload. InvalidArgument: out of bounds, too many groups,
-  // or another rank named other ranks for this group. A rank may repeat its
-  // payload. Until the group is complete a replacement process may send another
-  // payload; after that it gets FailedPrecondition.
+  // Stores a rank's payload and parts. InvalidArgument: out of bounds, too many
+  // groups, or another rank named other ranks for this group. A rank may repeat
+  // them. Until the group is complete a replacement process may send others;
+  // after that it gets FailedPrecondition.
   absl::Status Put(const v1::ExchangeRequest& request);
 
-  // All payloads once the group is complete; null before.
-  const v1::ExchangeResponse* Complete(const std::string& group) const;
+  bool IsComplete(const std::string& group) const;
+  // What all ranks have sent to this one; nullopt: the group is not complete,
+  // or the rank is not in it.
+  std::optional<v1::ExchangeResponse> AnswerTo(uint32_t rank,
+                                               const std::string& group) const;
   // "ranks 2, 3": the ranks whose payload is missing.
   std::string Missing(const std::string& group) const;
 
  private:
+  struct Sent {
+    std::string payload;
+    std::vector<std::string> parts;  // [ranks], or none
+    friend bool operator==(const Sent&, const Sent&) = default;
+  };
   struct Group {
     std::vector<uint32_t> ranks;
-    std::vector<std::optional<std::string>> payloads;  // [ranks]
+    std::vector<std::optional<Sent>> sent;  // [ranks]
     size_t missing = 0;
-    v1::ExchangeResponse complete;  // set once no payload is missing
+
+    size_t PlaceOf(uint32_t rank) const;  // ranks.size(): not in the group
   };
 
   absl::Status CheckBounds(const v1::ExchangeRequest& request) const;

@@ -2,6 +2,7 @@
 #include <gloo/transport/tcp/device.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <memory>
@@ -10,7 +11,9 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "common/base/failpoint.h"
 #include "common/host/steady_waits.h"
@@ -105,9 +108,10 @@ class GlooMesh final : public Mesh {
   gloo::transport::Context& Context(int from, int to) {
     return from < to ? *up_ : *down_;
   }
-  // Connect's message: for each other rank, the addresses it must connect to.
-  std::string Addresses();
-  void ConnectTo(int peer, const std::string& addresses);
+  // Connect's messages: how the addresses of this rank begin, and how those go
+  // on to which each other rank must connect.
+  std::string Addresses(std::vector<std::string>* parts);
+  void ConnectTo(int peer, absl::string_view addresses);
 
   const std::shared_ptr<gloo::transport::Device> device_;
   // Carry the messages to higher ranks, and to lower ranks.
@@ -151,38 +155,55 @@ absl::Status GlooOperation::Wait(absl::Duration timeout) {
   return done ? absl::OkStatus() : aborted.ok() ? status : aborted;
 }
 
-std::string GlooMesh::Addresses() {
-  std::string addresses;
-  for (int peer = 0; peer < size_; ++peer) {
-    for (const auto& context : {up_, down_}) {
-      std::string address;
-      if (peer != rank_) {
-        const std::vector<char> bytes =
-            context->getPair(peer)->address().bytes();
-        address.assign(bytes.begin(), bytes.end());
-      }
-      absl::StrAppend(&addresses, address.size(), ":", address);
-    }
-  }
-  return addresses;
+// A text of a message, after its length. TakeText reads it back.
+std::string TextOf(absl::string_view text) {
+  return absl::StrCat(text.size(), ":", text);
 }
 
-void GlooMesh::ConnectTo(int peer, const std::string& addresses) {
-  size_t position = 0;
-  for (int entry = 0; entry < 2 * size_; ++entry) {
-    const size_t colon = addresses.find(':', position);
-    if (colon == std::string::npos) break;
-    const size_t length = std::stoul(addresses.substr(position));
-    if (length > addresses.size() - colon - 1) break;
-    if (entry / 2 == rank_) {
-      const std::string address = addresses.substr(colon + 1, length);
-      const auto& context = entry % 2 == 0 ? up_ : down_;
-      context->getPair(peer)->connect({address.begin(), address.end()});
-      if (entry % 2 == 1) return;
-    }
-    position = colon + 1 + length;
+absl::string_view TakeText(absl::string_view* message) {
+  const size_t colon = message->find(':');
+  size_t length = 0;
+  if (colon == absl::string_view::npos ||
+      !absl::SimpleAtoi(message->substr(0, colon), &length) ||
+      length > message->size() - colon - 1) {
+    throw std::invalid_argument("sent no address for this rank");
   }
-  throw std::invalid_argument("sent no address for this rank");
+  const absl::string_view text = message->substr(colon + 1, length);
+  message->remove_prefix(colon + 1 + length);
+  return text;
+}
+
+// All addresses of a device differ in a number at their end.
+std::string GlooMesh::Addresses(std::vector<std::string>* parts) {
+  std::vector<std::string> addresses;  // two of each peer
+  for (int peer = 0; peer < size_; ++peer) {
+    for (const auto& context : {up_, down_}) {
+      if (peer == rank_) continue;
+      const std::vector<char> bytes = context->getPair(peer)->address().bytes();
+      addresses.emplace_back(bytes.begin(), bytes.end());
+    }
+  }
+  std::string common = addresses.empty() ? "" : addresses[0];
+  for (const std::string& address : addresses) {
+    const auto differs = std::mismatch(common.begin(), common.end(),
+                                       address.begin(), address.end());
+    common.erase(differs.first, common.end());
+  }
+  parts->assign(size_, "");
+  for (size_t i = 0; i < addresses.size(); ++i) {
+    const int peer = static_cast<int>(i / 2);
+    (*parts)[peer < rank_ ? peer : peer + 1] +=
+        TextOf(addresses[i].substr(common.size()));
+  }
+  return TextOf(common);
+}
+
+void GlooMesh::ConnectTo(int peer, absl::string_view addresses) {
+  const std::string common(TakeText(&addresses));
+  for (const auto& context : {up_, down_}) {
+    const std::string address = absl::StrCat(common, TakeText(&addresses));
+    context->getPair(peer)->connect({address.begin(), address.end()});
+  }
 }
 
 absl::Status GlooMesh::Connect(const GlooOptions& options) {
@@ -194,8 +215,11 @@ absl::Status GlooMesh::Connect(const GlooOptions& options) {
         if (peer != rank_) context->createPair(peer)->setLocalRank(0);
       }
     }
-    TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<std::string> addresses,
-                               options.exchange(Addresses()));
+    std::vector<std::string> parts;
+    std::string common = Addresses(&parts);
+    TRIBUTARY_ASSIGN_OR_RETURN(
+        const std::vector<std::string> addresses,
+        options.exchange(std::move(common), std::move(parts)));
     for (peer = 0; peer < size_; ++peer) {
       if (peer != rank_) ConnectTo(peer, addresses.at(peer));
     }

@@ -62,12 +62,16 @@ std::vector<std::unique_ptr<Mesh>> CreateInProcessMesh(int size);
 using ExchangeBytes =
     std::function<absl::StatusOr<std::vector<std::string>>(std::string bytes)>;
 
+// The same, and to rank r alone, after the bytes for all, parts[r].
+using ExchangeParts = std::function<absl::StatusOr<std::vector<std::string>>(
+    std::string bytes, std::vector<std::string> parts)>;
+
 struct GlooOptions {
   int rank = 0;
   int size = 1;
   std::string host;  // name or address under which others reach this host
   absl::Duration connect_timeout = absl::Seconds(30);
-  ExchangeBytes exchange;
+  ExchangeParts exchange;
 };
 
 // Connects over Gloo's TCP transport, with two connections between any two

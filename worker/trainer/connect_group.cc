@@ -36,10 +36,16 @@ struct Side {
   }
   // Exchanges the messages of all ranks about `what`, in the group's order.
   ExchangeBytes Exchange(const std::string& what) const {
-    return [side = *this, name = group.name + what](std::string bytes) {
+    return [exchange = ExchangeEach(what)](std::string bytes) {
+      return exchange(std::move(bytes), {});
+    };
+  }
+  ExchangeParts ExchangeEach(const std::string& what) const {
+    return [side = *this, name = group.name + what](
+               std::string bytes, const std::vector<std::string>& for_each) {
       return side.parts.member->Exchange(side.plan.epoch(), name,
                                          side.group.ranks, std::move(bytes),
-                                         side.timeout);
+                                         side.timeout, for_each);
     };
   }
 };
@@ -59,7 +65,7 @@ absl::StatusOr<std::unique_ptr<Mesh>> ConnectMesh(const Side& side) {
                           .size = side.size(),
                           .host = host,
                           .connect_timeout = side.connect_timeout(),
-                          .exchange = side.Exchange("")});
+                          .exchange = side.ExchangeEach("")});
 }
 
 // Returns the NCCL functions if the group agrees on NCCL, else null.

@@ -13,10 +13,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/base/unique_fd.h"
+#include "common/member/answer_limits.h"
 #include "common/security/certificate_authority.h"
 #include "common/wire/peer_credentials.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/unit/common/member/fake_coordinator.h"
 
 namespace tributary {
 namespace {
@@ -127,6 +129,25 @@ TEST(CoordinatorClientTest, ACancelledClientWaitsForNobody) {
   EXPECT_TRUE(absl::IsCancelled(
       client->Register(v1::RegisterRequest(), absl::Seconds(1000)).status()));
   EXPECT_EQ(clock.attempts(), 1);
+}
+
+// gRPC's code for it is that of a server without threads, which passes.
+TEST(CoordinatorClientTest, AMessageThatIsTooLargeIsNotAskedForAgain) {
+  FakeCoordinator coordinator;
+  const auto client = coordinator.Client();
+  coordinator.SetMessageBytes(kMaxAnswerBytes - 100);
+  EXPECT_TRUE(client->GetJobStatus(absl::Minutes(1)).ok());
+  coordinator.SetMessageBytes(kMaxAnswerBytes);
+  const absl::Status answer = client->GetJobStatus(absl::Hours(1)).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(answer)) << answer;
+  EXPECT_THAT(answer.message(),
+              HasSubstr("is too large: Received message larger than max"));
+  EXPECT_THAT(answer.message(),
+              HasSubstr(absl::StrCat(" vs. ", kMaxAnswerBytes)));
+  v1::SubmitJobRequest request;
+  request.add_settings(std::string(5 << 20, 'x'));  // the fake takes 4 MiB
+  const absl::Status asked = client->SubmitJob(request, absl::Hours(1));
+  EXPECT_TRUE(absl::IsInvalidArgument(asked)) << asked;
 }
 
 }  // namespace

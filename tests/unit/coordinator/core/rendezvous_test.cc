@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "common/member/answer_limits.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tributary {
@@ -25,6 +27,12 @@ v1::ExchangeRequest Of(uint32_t rank, const std::vector<uint32_t>& ranks,
   return request;
 }
 
+std::vector<std::string> To(uint32_t rank, const Rendezvous& rendezvous) {
+  const auto answer = rendezvous.AnswerTo(rank, "data");
+  if (!answer) return {"nothing"};
+  return {answer->payloads().begin(), answer->payloads().end()};
+}
+
 TEST(RendezvousTest, EverybodysPayloadIsThereOnceTheLastHasCome) {
   const std::vector<uint32_t> ranks = {1, 5, 3};
   Rendezvous rendezvous(6);
@@ -33,13 +41,45 @@ TEST(RendezvousTest, EverybodysPayloadIsThereOnceTheLastHasCome) {
   EXPECT_EQ(rendezvous.Missing("data"), "ranks 1, 5");
   TRIBUTARY_EXPECT_OK(rendezvous.Put(Of(1, ranks, "one")));
   TRIBUTARY_EXPECT_OK(rendezvous.Put(Of(1, ranks, "one")));  // again
-  EXPECT_EQ(rendezvous.Complete("data"), nullptr);
+  EXPECT_FALSE(rendezvous.IsComplete("data"));
+  EXPECT_THAT(To(1, rendezvous), ElementsAre("nothing"));
   EXPECT_EQ(rendezvous.Missing("data"), "rank 5");
   TRIBUTARY_EXPECT_OK(rendezvous.Put(Of(5, ranks, "five")));
-  ASSERT_NE(rendezvous.Complete("data"), nullptr);
-  EXPECT_THAT(rendezvous.Complete("data")->payloads(),
-              ElementsAre("one", "five", "three"));
-  EXPECT_EQ(rendezvous.Complete("tensor"), nullptr);
+  EXPECT_TRUE(rendezvous.IsComplete("data"));
+  EXPECT_THAT(To(5, rendezvous), ElementsAre("one", "five", "three"));
+  EXPECT_THAT(To(2, rendezvous), ElementsAre("nothing"));
+  EXPECT_FALSE(rendezvous.IsComplete("tensor"));
+}
+
+v1::ExchangeRequest With(v1::ExchangeRequest request,
+                         const std::vector<std::string>& parts) {
+  request.mutable_parts()->Add(parts.begin(), parts.end());
+  return request;
+}
+
+TEST(RendezvousTest, EachRankGetsThePartsThatAreMeantForIt) {
+  Rendezvous rendezvous(3);
+  TRIBUTARY_EXPECT_OK(rendezvous.Put(With(Of(2, {2, 0}, "c"), {"", " to 0"})));
+  TRIBUTARY_EXPECT_OK(rendezvous.Put(Of(0, {2, 0}, "a")));
+  EXPECT_THAT(To(0, rendezvous), ElementsAre("c to 0", "a"));
+  EXPECT_THAT(To(2, rendezvous), ElementsAre("c", "a"));
+  TRIBUTARY_EXPECT_OK(rendezvous.Put(With(Of(2, {2, 0}, "c"), {"", " to 0"})));
+  EXPECT_THAT(rendezvous.Put(With(Of(2, {2, 0}, "c"), {"", " to 1"})),
+              StatusIs(absl::StatusCode::kFailedPrecondition, "is complete"));
+}
+
+TEST(RendezvousTest, PartsAreForAllRanksAndAreSmall) {
+  Rendezvous rendezvous(2);
+  for (const std::vector<std::string>& parts :
+       {std::vector<std::string>{"one"},
+        {"", "", ""},
+        {"", std::string(kMaxPartBytes + 1, 'x')}}) {
+    EXPECT_THAT(rendezvous.Put(With(Of(0, {0, 1}, ""), parts)),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         absl::StrCat("rank 0 sends ", parts.size(),
+                                      " parts to 2 ranks; wanted none or one "
+                                      "for each, of at most 256 bytes")));
+  }
 }
 
 TEST(RendezvousTest, AnotherProcessMayTakeAPlaceUntilTheGroupIsComplete) {
@@ -47,8 +87,7 @@ TEST(RendezvousTest, AnotherProcessMayTakeAPlaceUntilTheGroupIsComplete) {
   TRIBUTARY_EXPECT_OK(rendezvous.Put(Of(0, {0, 1}, "first")));
   TRIBUTARY_EXPECT_OK(rendezvous.Put(Of(0, {0, 1}, "second")));
   TRIBUTARY_EXPECT_OK(rendezvous.Put(Of(1, {0, 1}, "one")));
-  EXPECT_THAT(rendezvous.Complete("data")->payloads(),
-              ElementsAre("second", "one"));
+  EXPECT_THAT(To(0, rendezvous), ElementsAre("second", "one"));
   TRIBUTARY_EXPECT_OK(rendezvous.Put(Of(0, {0, 1}, "second")));
   EXPECT_THAT(rendezvous.Put(Of(0, {0, 1}, "third")),
               StatusIs(absl::StatusCode::kFailedPrecondition,
@@ -60,9 +99,9 @@ TEST(RendezvousTest, ANewPlanForgetsTheGroupsOfTheOld) {
   rendezvous.Begin(1);
   TRIBUTARY_EXPECT_OK(rendezvous.Put(Of(0, {0}, "zero")));
   rendezvous.Begin(1);
-  EXPECT_NE(rendezvous.Complete("data"), nullptr);
+  EXPECT_TRUE(rendezvous.IsComplete("data"));
   rendezvous.Begin(2);
-  EXPECT_EQ(rendezvous.Complete("data"), nullptr);
+  EXPECT_FALSE(rendezvous.IsComplete("data"));
 }
 
 TEST(RendezvousTest, WhatIsOutOfBoundsIsRefused) {
@@ -74,8 +113,7 @@ TEST(RendezvousTest, WhatIsOutOfBoundsIsRefused) {
                 StatusIs(invalid, "a group has different ranks below 2"));
   }
   EXPECT_THAT(
-      rendezvous.Put(
-          Of(0, {0, 1}, std::string(Rendezvous::kMaxPayloadBytes + 1, 'x'))),
+      rendezvous.Put(Of(0, {0, 1}, std::string(kMaxPayloadBytes + 1, 'x'))),
       StatusIs(invalid, "a payload has at most 65536 bytes"));
   EXPECT_THAT(
       rendezvous.Put(

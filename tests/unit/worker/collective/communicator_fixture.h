@@ -3,9 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <deque>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -67,7 +67,20 @@ class CommunicatorTest : public ::testing::TestWithParam<std::string> {
 
   ExchangeBytes ExchangeOf(int rank) {
     return [this, rank](std::string bytes) {
-      return (*exchange_)(rank, std::move(bytes));
+      return exchanges_[0](rank, std::move(bytes));
+    };
+  }
+
+  // One exchange for each rank that gets a part.
+  ExchangeParts ExchangePartsOf(int rank) {
+    return [this, rank](const std::string& bytes,
+                        const std::vector<std::string>& parts) {
+      std::vector<std::string> mine;
+      for (size_t to = 0; to < parts.size(); ++to) {
+        auto all = exchanges_[to](rank, bytes + parts[to]);
+        if (static_cast<int>(to) == rank) mine = *std::move(all);
+      }
+      return absl::StatusOr<std::vector<std::string>>(std::move(mine));
     };
   }
 
@@ -77,7 +90,7 @@ class CommunicatorTest : public ::testing::TestWithParam<std::string> {
         ConnectGlooMesh({.rank = rank,
                          .size = size,
                          .host = "127.0.0.1",
-                         .exchange = ExchangeOf(rank)});
+                         .exchange = ExchangePartsOf(rank)});
     EXPECT_TRUE(mesh.ok()) << mesh.status();
     return *std::move(mesh);
   }
@@ -128,7 +141,8 @@ class CommunicatorTest : public ::testing::TestWithParam<std::string> {
   void Run(int size, const Body& body,
            absl::Duration timeout = absl::Seconds(20)) {
     sides_ = CreateInProcessMesh(size);
-    exchange_.emplace(size);
+    exchanges_.clear();
+    for (int rank = 0; rank < size; ++rank) exchanges_.emplace_back(size);
     std::vector<std::unique_ptr<Ops>> ops;
     for (int rank = 0; rank < size; ++rank) {
       std::string why;
@@ -162,7 +176,7 @@ class CommunicatorTest : public ::testing::TestWithParam<std::string> {
 
  private:
   std::vector<std::unique_ptr<Mesh>> sides_;
-  std::optional<RankExchange> exchange_;
+  std::deque<RankExchange> exchanges_;
   std::set<std::string> devices_;
   testing::FakeNccl fake_;
   const std::unique_ptr<Ops> host_ops_ = CreateCpuOps();
