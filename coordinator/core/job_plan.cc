@@ -38,10 +38,13 @@ uint64_t JobPlan::lineage() const {
   return start_.lineage != 0 ? start_.lineage : job_id_;
 }
 
-void JobPlan::Save(v1::CoordinatorState* state) const {
-  state->set_lineage(lineage());
+void JobPlan::SaveLarge(v1::CoordinatorState* state) const {
   *state->mutable_declaration() = declaration_;
   if (plan_) *state->mutable_plan() = *plan_;
+}
+
+void JobPlan::SaveSmall(v1::CoordinatorState* state) const {
+  state->set_lineage(lineage());
   state->set_restore_step(restore_step_);
   state->set_restore_from(restore_from_);
   state->set_wants_new_plan(wants_new_);
@@ -50,8 +53,9 @@ void JobPlan::Save(v1::CoordinatorState* state) const {
 
 void JobPlan::Restore(const v1::CoordinatorState& state) {
   declaration_ = state.declaration();
+  ++large_revision_;
   if (state.has_plan()) {
-    plan_ = state.plan();
+    plan_ = std::make_shared<const v1::Plan>(state.plan());
     checkpoint_directory_ = plan_->checkpoint_directory();
   }
   restore_step_ = state.restore_step();
@@ -68,7 +72,12 @@ absl::Status JobPlan::Declare(v1::DeclareModelRequest request,
         "total_steps and steps_per_epoch must be at least 1, got ",
         request.total_steps(), " and ", request.steps_per_epoch()));
   }
-  TRIBUTARY_RETURN_IF_ERROR(CheckDeclaration(request, job_));
+  // A thousand workers declare the same model; it is checked once.
+  const std::string difference =
+      declared() ? DeclarationDifference(declaration_, request) : "";
+  if (!declared() || !difference.empty()) {
+    TRIBUTARY_RETURN_IF_ERROR(CheckDeclaration(request, job_));
+  }
   if (request.class_weights_size() > kMaxClassWeights) {
     return absl::InvalidArgumentError(
         absl::StrCat("wanted at most ", kMaxClassWeights,
@@ -83,6 +92,7 @@ absl::Status JobPlan::Declare(v1::DeclareModelRequest request,
   if (!declared()) {
     declaration_ = request;
     declaration_.DiscardUnknownFields();
+    ++large_revision_;
     if (OtherData(start_.data_checksum, request.data_checksum())) {
       notices->push_back(
           "the training data are not those of the checkpoint: this run does "
@@ -98,7 +108,6 @@ absl::Status JobPlan::Declare(v1::DeclareModelRequest request,
     }
     return absl::OkStatus();
   }
-  const std::string difference = DeclarationDifference(declaration_, request);
   if (difference.empty()) {
     AddPreprocessing(request);
     return absl::OkStatus();
@@ -114,6 +123,7 @@ absl::Status JobPlan::Declare(v1::DeclareModelRequest request,
 // Only rank 0 sends it, and another rank may have declared the model before.
 void JobPlan::AddPreprocessing(const v1::DeclareModelRequest& request) {
   if (knows_inputs()) return;
+  ++large_revision_;
   if (request.has_preprocessing()) {
     *declaration_.mutable_preprocessing() = request.preprocessing();
     declaration_.mutable_preprocessing()->DiscardUnknownFields();
@@ -155,18 +165,20 @@ void JobPlan::Publish(const Membership& membership, const std::string& host) {
   for (const Place& server : membership.servers()) {
     addresses.push_back(server.holder.address());
   }
-  plan_ = PlanOf(declaration_, job_, std::move(addresses));
-  plan_->set_job_id(job_id_);
-  plan_->set_lineage(lineage());
-  plan_->set_epoch(epoch);
-  plan_->set_start_step(restore_step_);
-  plan_->set_restore_from(restore_from_);
+  v1::Plan plan = PlanOf(declaration_, job_, std::move(addresses));
+  plan.set_job_id(job_id_);
+  plan.set_lineage(lineage());
+  plan.set_epoch(epoch);
+  plan.set_start_step(restore_step_);
+  plan.set_restore_from(restore_from_);
   for (const Place& worker : membership.workers()) {
-    plan_->add_incarnations(worker.FirstIncarnation());
+    plan.add_incarnations(worker.FirstIncarnation());
   }
   if (SharesDirectory(membership, host)) {
-    plan_->set_checkpoint_directory(checkpoint_directory_);
+    plan.set_checkpoint_directory(checkpoint_directory_);
   }
+  plan_ = std::make_shared<const v1::Plan>(std::move(plan));
+  ++large_revision_;
 }
 
 std::string JobPlan::RestartNotice(int64_t furthest) const {

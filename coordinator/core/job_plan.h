@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,7 +34,11 @@ class JobPlan {
   JobPlan(const v1::JobSpec& job, uint64_t job_id, JobStart start,
           bool may_start);
 
-  void Save(v1::CoordinatorState* state) const;
+  // Saves what is small, and what is large: model and plan.
+  void SaveSmall(v1::CoordinatorState* state) const;
+  void SaveLarge(v1::CoordinatorState* state) const;
+  // Rises with every change of what SaveLarge saves.
+  uint64_t large_revision() const { return large_revision_; }
   void Restore(const v1::CoordinatorState& state);
 
   // Takes the first declaration of the model and compares later ones with it.
@@ -60,7 +63,9 @@ class JobPlan {
   absl::Status CheckEpoch(uint64_t epoch) const;
 
   // Null before the first plan is published.
-  const v1::Plan* get() const { return plan_ ? &*plan_ : nullptr; }
+  const v1::Plan* get() const { return plan_.get(); }
+  // The same, for readers that have no lock: a plan does not change.
+  const std::shared_ptr<const v1::Plan>& shared() const { return plan_; }
   bool declared() const { return declaration_.parameters_size() > 0; }
   // Whether it is known how inputs become features, or why that is unknown.
   bool knows_inputs() const {
@@ -91,7 +96,7 @@ class JobPlan {
   const v1::JobSpec job_;
   const uint64_t job_id_;
   const JobStart start_;
-  std::optional<v1::Plan> plan_;
+  std::shared_ptr<const v1::Plan> plan_;
   v1::DeclareModelRequest declaration_;  // the first; no parameters: none yet
   bool may_start_;
   bool wants_new_ = false;
@@ -99,6 +104,7 @@ class JobPlan {
   int64_t restore_step_;
   std::string restore_from_;
   uint64_t rollbacks_ = 0;
+  uint64_t large_revision_ = 0;
 };
 
 }  // namespace tributary

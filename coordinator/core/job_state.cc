@@ -54,18 +54,28 @@ JobState::JobState(Options options, const v1::CoordinatorState& state,
 }
 
 v1::CoordinatorState JobState::Save() const {
+  v1::CoordinatorState state = SaveSmall();
+  SaveLarge(&state);
+  return state;
+}
+
+void JobState::SaveLarge(v1::CoordinatorState* state) const {
+  *state->mutable_job() = options_.job;
+  plan_.SaveLarge(state);
+  membership_.Save(state);
+}
+
+v1::CoordinatorState JobState::SaveSmall() const {
   v1::CoordinatorState state;
   state.set_job_id(options_.job_id);
   state.set_job_key(options_.job_key);
   state.set_checkpoint_key_id(CheckpointKeyId(options_.checkpoint_key));
-  *state.mutable_job() = options_.job;
   state.set_phase(phase_);
   state.set_message(message_);
   state.set_workers_lost(workers_lost_);
   state.set_servers_lost(servers_lost_);
-  plan_.Save(&state);
+  plan_.SaveSmall(&state);
   stop_.Save(&state);
-  membership_.Save(&state);
   return state;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -69,6 +70,13 @@ class JobState {
 
   // The state that the second constructor needs.
   v1::CoordinatorState Save() const;
+  // Its two parts: the first is cheap; the second is job, model, plan and
+  // places, and large_revision() rises with each of its changes.
+  v1::CoordinatorState SaveSmall() const;
+  void SaveLarge(v1::CoordinatorState* state) const;
+  uint64_t large_revision() const {
+    return plan_.large_revision() + membership_.revision();
+  }
 
   // FailedPrecondition: the job is over. Other errors as Membership::Register.
   absl::StatusOr<v1::RegisterResponse> Register(
@@ -97,6 +105,7 @@ class JobState {
   bool wants_new_plan() const { return plan_.wants_new(); }
   // Null before the first plan is published.
   const v1::Plan* plan() const { return plan_.get(); }
+  std::shared_ptr<const v1::Plan> shared_plan() const { return plan_.shared(); }
   // What the first plan lacks: "server 1, worker 0, the model".
   std::string Missing() const;
 

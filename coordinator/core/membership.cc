@@ -155,6 +155,7 @@ absl::StatusOr<const Place*> Membership::Register(
     found->stop_bound = -1;
     found->alive = true;
   }
+  ++revision_;
   const std::string before = found->holder.arithmetic();
   found->holder = request;
   found->holder.DiscardUnknownFields();
@@ -219,7 +220,9 @@ void Membership::TellEnd(const v1::HeartbeatRequest& heartbeat) {
 }
 
 void Membership::SetFinished(uint32_t worker, bool finished) {
-  Find(v1::ROLE_WORKER, worker)->finished = finished;
+  Place& place = *Find(v1::ROLE_WORKER, worker);
+  if (place.finished != finished) ++revision_;
+  place.finished = finished;
 }
 
 void Membership::SetPaused(uint32_t worker, int64_t begun_step) {
@@ -233,6 +236,7 @@ std::vector<const Place*> Membership::Expire(int64_t now_micros) {
         now_micros - place.last_heartbeat_micros <= lease_micros_) {
       continue;
     }
+    ++revision_;
     place.alive = false;
     if (place.finished) continue;
     ++place.losses;
@@ -247,6 +251,7 @@ const Place* Membership::Expel(v1::Role role, uint32_t index, int64_t pid) {
       place->holder.pid() != pid) {
     return nullptr;
   }
+  ++revision_;
   place->alive = false;
   ++place->losses;
   return place;
@@ -286,6 +291,7 @@ std::vector<const Place*> Membership::ExpelProcess(v1::Role role,
 }
 
 void Membership::StartOver() {
+  ++revision_;
   for (Place& worker : Places(v1::ROLE_WORKER)) {
     worker.finished = false;
     worker.stop_bound = -1;
@@ -315,6 +321,7 @@ void Membership::Save(v1::CoordinatorState* state) const {
 
 void Membership::Restore(const v1::CoordinatorState& state,
                          int64_t now_micros) {
+  ++revision_;
   last_incarnation_ = state.last_incarnation();
   for (const v1::PlaceState& saved : state.places()) {
     Place* const place = Find(saved.holder().role(), saved.index());

@@ -146,6 +146,8 @@ class Membership {
   // Saves and restores the holders, for a restarted coordinator; their
   // leases start again.
   void Save(v1::CoordinatorState* state) const;
+  // Rises with every change of what Save saves.
+  uint64_t revision() const { return revision_; }
   void Restore(const v1::CoordinatorState& state, int64_t now_micros);
 
   // True when every place (every server's place) has a living holder.
@@ -175,6 +177,7 @@ class Membership {
   const size_t num_servers_;
   std::vector<Place> places_;  // servers, then workers
   uint64_t last_incarnation_ = 0;
+  uint64_t revision_ = 0;
 };
 
 }  // namespace tributary

@@ -15,11 +15,11 @@ namespace {
 
 constexpr int64_t kRetryMicros = 200'000;
 
-// Serializes deterministically (maps in key order): equal states give equal
-// bytes.
-std::string Bytes(const v1::CoordinatorState& state) {
-  std::string bytes;
-  google::protobuf::io::StringOutputStream stream(&bytes);
+// Equal bytes mean equal states. Serializes deterministically (maps in key
+// order).
+std::string Mark(const v1::CoordinatorState& state, uint64_t revision) {
+  std::string bytes = absl::StrCat(revision, ":");
+  google::protobuf::io::StringOutputStream stream(&bytes);  // appends
   google::protobuf::io::CodedOutputStream coded(&stream);
   coded.SetSerializationDeterministic(true);
   state.SerializeToCodedStream(&coded);
@@ -27,15 +27,14 @@ std::string Bytes(const v1::CoordinatorState& state) {
   return bytes;
 }
 
-// The part of the state that must be saved before it takes effect. Evaluations
-// are only informative. Without the newest checkpoint a successor goes back to
-// an older one, which is kept until the newest is saved.
-std::string BytesAhead(v1::CoordinatorState state) {
+// The part of the state that must be saved before it takes effect. Members tell
+// the last evaluations again. Without the newest checkpoint a successor goes
+// back to an older one, which is kept until the newest is saved.
+std::string MarkAhead(v1::CoordinatorState state, uint64_t revision) {
   state.clear_evaluations();
-  state.clear_tests();
   state.clear_restore_step();
   state.clear_restore_from();
-  return Bytes(state);
+  return Mark(state, revision);
 }
 
 }  // namespace
@@ -59,23 +58,26 @@ absl::Status StateSaver::Held() const {
       "the coordinator cannot save its state: ", error_.message()));
 }
 
-void StateSaver::Update(v1::CoordinatorState state,
+void StateSaver::Update(v1::CoordinatorState small, uint64_t revision,
+                        const AddLarge& add_large,
                         std::vector<std::string>* notices) {
-  failed_ = state.phase() == v1::JOB_PHASE_FAILED;
+  failed_ = small.phase() == v1::JOB_PHASE_FAILED;
   if (!save_ || !allowed_ || deposed()) return;
-  state.set_term(term_);
-  std::string bytes = Bytes(state);
-  if (bytes == saved_) return;
+  small.set_term(term_);
+  std::string mark = Mark(small, revision);
+  if (mark == saved_) return;
   const int64_t now = clock_->NowMicros();
-  if (!saved() && bytes == tried_ && now < tried_micros_ + kRetryMicros) return;
+  if (!saved() && mark == tried_ && now < tried_micros_ + kRetryMicros) return;
+  std::string ahead = MarkAhead(small, revision);
+  v1::CoordinatorState state = std::move(small);
+  add_large(&state);
   absl::Status status = save_(state);
   TRIBUTARY_FAILPOINT_OR("coordinator-state",
                          status = absl::UnavailableError("failpoint"));
-  std::string ahead = BytesAhead(std::move(state));
   if (status.ok()) {
     if (!saved())
       notices->emplace_back("the coordinator's state is saved again");
-    saved_ = std::move(bytes);
+    saved_ = std::move(mark);
     saved_ahead_ = std::move(ahead);
     held_ = false;
   } else {
@@ -85,7 +87,7 @@ void StateSaver::Update(v1::CoordinatorState state,
                        "again: ",
                        status.message()));
     }
-    tried_ = std::move(bytes);
+    tried_ = std::move(mark);
     tried_micros_ = now;
     const bool held = ahead != saved_ahead_;
     if (held && !held_) {

@@ -29,8 +29,13 @@ class StateSaver {
   // Nothing may be seen before this call.
   void Allow() { allowed_ = true; }
   // Saves the state unless it is saved already. While saving fails it tries
-  // again every 200 ms. Adds messages about failures to `notices`.
-  void Update(v1::CoordinatorState state, std::vector<std::string>* notices);
+  // again every 200 ms. Adds messages about failures to `notices`. This is
+  // called with every heartbeat, so it looks at `small` alone, the state
+  // without its large parts. `revision` rises with every change of those;
+  // `add_large` adds them when the state has to be written.
+  using AddLarge = std::function<void(v1::CoordinatorState*)>;
+  void Update(v1::CoordinatorState small, uint64_t revision,
+              const AddLarge& add_large, std::vector<std::string>* notices);
   // Another coordinator of the job has a higher term: nothing is saved again.
   void Depose(uint64_t term) { deposed_by_ = term; }
   // The state has been held back for this time.
@@ -55,9 +60,11 @@ class StateSaver {
   const uint64_t term_;
   uint64_t deposed_by_ = 0;  // its term; 0: none
   bool allowed_ = false;
-  std::string saved_;        // the state's bytes on disk
-  std::string saved_ahead_;  // of those, what must be saved before it is seen
-  std::string tried_;        // bytes of the last failed attempt
+  // Of a state, its small parts and its revision: what is on disk, of that what
+  // must be saved before it is seen, and what was tried last in vain.
+  std::string saved_;
+  std::string saved_ahead_;
+  std::string tried_;
   int64_t tried_micros_ = 0;
   absl::Status error_;  // why the newest state is not saved
   bool held_ = false;
