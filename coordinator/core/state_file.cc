@@ -86,6 +86,12 @@ absl::Status CheckEvaluations(
                        " follows one of step ", last));
     }
     last = evaluation.step();
+    const v1::EvaluationsDecided& decided = evaluation.decided();
+    if (decided.best_step() < 0 || decided.since_best() < 0) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the best evaluation is of step ", decided.best_step(), ", and ",
+          decided.since_best(), " have come since; wanted 0 or more"));
+    }
   }
   return absl::OkStatus();
 }
@@ -118,27 +124,37 @@ absl::Status CheckState(const v1::CoordinatorState& state) {
 
 }  // namespace
 
-std::string EncodeState(const v1::CoordinatorState& state) {
+std::string Checked(const google::protobuf::MessageLite& message) {
   std::string bytes(sizeof(uint32_t), '\0');
-  state.AppendToString(&bytes);
+  message.AppendToString(&bytes);
   const uint32_t crc =
       Crc32c(bytes.data() + sizeof(crc), bytes.size() - sizeof(crc));
   std::memcpy(bytes.data(), &crc, sizeof(crc));
   return bytes;
 }
 
+bool ReadChecked(absl::string_view bytes,
+                 google::protobuf::MessageLite* message) {
+  uint32_t crc = 0;
+  if (bytes.size() < sizeof(crc)) return false;
+  std::memcpy(&crc, bytes.data(), sizeof(crc));
+  bytes.remove_prefix(sizeof(crc));
+  return Crc32c(bytes.data(), bytes.size()) == crc &&
+         message->ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
+}
+
+std::string EncodeState(const v1::CoordinatorState& state) {
+  return Checked(state);
+}
+
 absl::StatusOr<v1::CoordinatorState> DecodeState(const std::string& file,
                                                  absl::string_view bytes) {
-  uint32_t crc = 0;
-  if (bytes.size() < sizeof(crc)) {
+  if (bytes.size() < sizeof(uint32_t)) {
     return absl::DataLossError(
         absl::StrCat(file, " is cut short after ", bytes.size(), " bytes"));
   }
-  std::memcpy(&crc, bytes.data(), sizeof(crc));
-  bytes.remove_prefix(sizeof(crc));
   v1::CoordinatorState state;
-  if (Crc32c(bytes.data(), bytes.size()) != crc ||
-      !state.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+  if (!ReadChecked(bytes, &state)) {
     return absl::DataLossError(absl::StrCat(file, " is damaged"));
   }
   if (const absl::Status status = CheckState(state); !status.ok()) {

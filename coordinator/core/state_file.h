@@ -5,12 +5,18 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "google/protobuf/message_lite.h"
 #include "tributary/v1/coordinator_state.pb.h"
 
 namespace tributary {
 
-// The contents of coordinator.state: a CRC-32C of the message, then the
-// message.
+// A CRC-32C of the message, then the message. False from ReadChecked: `bytes`
+// are not of such a message.
+std::string Checked(const google::protobuf::MessageLite& message);
+bool ReadChecked(absl::string_view bytes,
+                 google::protobuf::MessageLite* message);
+
+// The contents of coordinator.state, as Checked.
 std::string EncodeState(const v1::CoordinatorState& state);
 
 // Decodes the contents of coordinator.state. DataLoss: `file` is damaged.

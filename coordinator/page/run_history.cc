@@ -2,6 +2,7 @@
 #include "coordinator/page/run_history.h"
 
 #include <cstdlib>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -36,6 +37,31 @@ void RunHistory::AddStep(const StepRecord& record) {
   loss_.Add(record.step, record.loss);
   newest_.push_back(record.seconds);
   if (newest_.size() > kMeanSteps) newest_.pop_front();
+}
+
+v1::StepsShown RunHistory::SaveSteps() const {
+  absl::MutexLock lock(&mu_);
+  v1::StepsShown shown;
+  loss_.Save(&shown);
+  for (const StepSeconds& step : newest_) {
+    for (const StepSecondsField& field : kStepSeconds) {
+      shown.add_seconds(step.*field.seconds);
+    }
+  }
+  return shown;
+}
+
+void RunHistory::RestoreSteps(const v1::StepsShown& shown) {
+  absl::MutexLock lock(&mu_);
+  loss_.Restore(shown);
+  newest_.clear();
+  constexpr int kFields = static_cast<int>(std::size(kStepSeconds));
+  for (int i = 0; i + kFields <= shown.seconds_size(); i += kFields) {
+    StepSeconds& step = newest_.emplace_back();
+    for (int f = 0; f < kFields; ++f) {
+      step.*kStepSeconds[f].seconds = shown.seconds(i + f);
+    }
+  }
 }
 
 void RunHistory::AddEvaluation(const EvaluationRecord& record) {

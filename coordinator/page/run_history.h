@@ -32,6 +32,11 @@ class RunHistory {
   void AddStep(const StepRecord& record);
   void AddEvaluation(const EvaluationRecord& record);
 
+  // What is shown of the steps so far, for a later coordinator of the run,
+  // which begins with it.
+  v1::StepsShown SaveSteps() const;
+  void RestoreSteps(const v1::StepsShown& shown);
+
   // One JSON object and a newline (docs/operations.md), with these events.
   // Values have five significant digits.
   std::string ToJson(

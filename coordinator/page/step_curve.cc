@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/page/step_curve.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace tributary {
@@ -33,6 +34,28 @@ void StepCurve::Join() {
     }
   }
   buckets_.resize(joined);
+}
+
+void StepCurve::Save(v1::StepsShown* shown) const {
+  shown->set_width(width_);
+  for (const Bucket& bucket : buckets_) {
+    v1::CurvePoint* const point = shown->add_loss();
+    point->set_index(bucket.index);
+    point->set_last_step(bucket.last_step);
+    point->set_steps(bucket.steps);
+    point->set_sum(bucket.sum);
+  }
+}
+
+void StepCurve::Restore(const v1::StepsShown& shown) {
+  width_ = std::max<int64_t>(1, shown.width());
+  buckets_.clear();
+  for (const v1::CurvePoint& point : shown.loss()) {
+    buckets_.push_back({.index = point.index(),
+                        .last_step = point.last_step(),
+                        .steps = std::max<int64_t>(1, point.steps()),
+                        .sum = point.sum()});
+  }
 }
 
 std::vector<StepCurve::Point> StepCurve::Points() const {

@@ -6,6 +6,8 @@
 #include <optional>
 #include <vector>
 
+#include "tributary/v1/coordinator_state.pb.h"
+
 namespace tributary {
 
 // A curve over the steps of a run that takes any number of steps and keeps a
@@ -30,6 +32,10 @@ class StepCurve {
   // Oldest first. The last point may be the mean of fewer steps.
   std::vector<Point> Points() const;
   int64_t width() const { return width_; }  // in steps
+
+  // Saves the curve, and replaces it by a saved one.
+  void Save(v1::StepsShown* shown) const;
+  void Restore(const v1::StepsShown& shown);
 
  private:
   struct Bucket {

@@ -27,6 +27,17 @@ absl::StatusOr<RecordFile> RecordFile::Open(std::string path, size_t max_kept) {
   return RecordFile(std::move(path), std::move(fd), max_kept);
 }
 
+absl::Status RecordFile::Sync() {
+  return fdatasync(fd_.get()) == 0 ? absl::OkStatus()
+                                   : FileError(path_, "fsync", errno);
+}
+
+absl::StatusOr<uint64_t> RecordFile::Size() const {
+  struct stat file {};
+  if (fstat(fd_.get(), &file) != 0) return FileError(path_, "stat", errno);
+  return static_cast<uint64_t>(file.st_size);
+}
+
 void RecordFile::Add(std::string record) {
   if (record.empty()) return;
   kept_bytes_ += record.size();

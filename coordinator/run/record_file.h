@@ -25,6 +25,11 @@ class RecordFile {
   // NotFound: the file was removed. All errors name the file.
   absl::Status Flush();
 
+  // Waits until what is written is on the disk. Errors as Flush.
+  absl::Status Sync();
+  // Bytes that are written.
+  absl::StatusOr<uint64_t> Size() const;
+
   bool keeps() const { return !kept_.empty(); }
   // Number of records that were dropped.
   int64_t given_up() const { return given_up_; }

@@ -153,6 +153,35 @@ TEST_F(TakeoverTest, TheStatusPageOfASuccessorHasTheWholeHistory) {
   EXPECT_THAT(Read("run/events.jsonl"), HasSubstr("another coordinator"));
 }
 
+// A bit has flipped, and zeros follow the last line, as after a power cut.
+TEST_F(TakeoverTest, ADamagedLogKeepsNoSuccessorFromGoingOn) {
+  EditJob("epochs: 40", "epochs: 100000");
+  std::string address;
+  auto coordinator = Coordinate("run", &address);
+  auto members = StartMembers(address, 2, 2);
+  const auto lines = [this] {
+    const std::string metrics = Read("run/metrics.jsonl");
+    return std::count(metrics.begin(), metrics.end(), '\n');
+  };
+  ASSERT_TRUE(Eventually([&] { return lines() > 40; }));
+  coordinator->Signal(SIGKILL);
+  EXPECT_EQ(coordinator->Wait(kSoon), 128 + SIGKILL);
+  fs::remove(Path("run/coordinator.totals"));
+  std::string metrics = Read("run/metrics.jsonl");
+  metrics[metrics.find("step", metrics.size() / 2)] = 'S';
+  Write("run/metrics.jsonl", metrics + std::string(200'000, '\0'));
+  const auto before = lines();
+  coordinator = Start(CoordinatorAt(address));
+  ASSERT_TRUE(Eventually([&] { return lines() > before + 40; }))
+      << coordinator->output();
+  EXPECT_THAT(coordinator->output(),
+              HasSubstr("metrics.jsonl has 1 line that cannot be read"));
+  coordinator->Signal(SIGTERM);
+  EXPECT_EQ(coordinator->Wait(kSoon), 128 + SIGTERM) << coordinator->output();
+  for (auto& member : members) EXPECT_EQ(member->Wait(kSoon), 0);
+  EXPECT_EQ(Summary("run")["status"], "interrupted");
+}
+
 // ---- two coordinators
 
 TEST_F(TakeoverTest, ASecondCoordinatorIsRefusedByNameAndChangesNothing) {

@@ -81,6 +81,26 @@ TEST(RunHistoryTest, TheAnswerIsBounded) {
   EXPECT_LT(answer.size(), 200'000u);
 }
 
+// After another coordinator has continued the run, all that follows is shown as
+// if there had been one.
+TEST(RunHistoryTest, ASavedHistoryGoesOnAsTheOneThatWasSaved) {
+  RunHistory history;
+  int64_t step = 1;
+  for (; step <= 1003; ++step) {
+    history.AddStep(Step(step, step == 77 ? std::nan("") : 1.0 / step));
+  }
+  v1::StepsShown shown;
+  ASSERT_TRUE(shown.ParseFromString(history.SaveSteps().SerializeAsString()));
+  RunHistory successor;
+  successor.RestoreSteps(shown);
+  EXPECT_EQ(successor.ToJson({}), history.ToJson({}));
+  for (; step <= 2000; ++step) {
+    history.AddStep(Step(step, 1.0 / step));
+    successor.AddStep(Step(step, 1.0 / step));
+  }
+  EXPECT_EQ(successor.ToJson({}), history.ToJson({}));
+}
+
 TEST(RunHistoryTest, TextThatIsNotUtf8IsReplaced) {
   EventHistory events;
   events.Add("</script>\xff\n");

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "coordinator/core/progress.h"
+#include "coordinator/run/record_file.h"
+#include "coordinator/run/whole_lines.h"
+#include "tributary/v1/coordinator_state.pb.h"
+
+namespace tributary {
+
+// How a coordinator that continues a run shows the steps before.
+struct EarlierSteps {
+  // Called first with what is shown of those that are not read again, if any.
+  std::function<void(const v1::StepsShown& shown)> on_shown;
+  // Called with each of the others, without its bytes.
+  std::function<void(const StepRecord& record)> on_step;
+};
+
+// metrics.jsonl of a run, and coordinator.totals: the sums over its lines up to
+// a byte. A coordinator that continues the run reads only the lines after that
+// byte, so that it is there soon, however long the run is.
+class MetricsFile {
+ public:
+  static absl::StatusOr<MetricsFile> Create(const std::string& folder);
+  // Continues the file of an earlier coordinator, which may be damaged or
+  // removed.
+  static absl::StatusOr<MetricsFile> Open(const std::string& folder,
+                                          const EarlierSteps& earlier);
+
+  // Errors as RecordFile::Flush.
+  void Add(const StepRecord& record);
+  absl::Status Flush() { return file_.Flush(); }
+  // Writes coordinator.totals, unless it is of the last step already, or lines
+  // wait for room. `shown`: of all steps so far.
+  absl::Status SaveTotals(const v1::StepsShown& shown);
+
+  // The sums over all lines; step 0: there are none.
+  RecordedSteps Recorded() const;
+  // What Open could not read.
+  const BadLines& bad_lines() const { return bad_lines_; }
+  int64_t given_up() const { return file_.given_up(); }
+
+ private:
+  MetricsFile(std::string folder, RecordFile file)
+      : folder_(std::move(folder)), file_(std::move(file)) {}
+
+  void AddToTotals(const StepRecord& record);
+  // Reads coordinator.totals and the lines after those that it sums up.
+  void ReadEarlier(const EarlierSteps& earlier);
+
+  std::string folder_;
+  RecordFile file_;
+  v1::RecordedTotals totals_;  // without what is shown
+  int64_t saved_step_ = 0;     // of coordinator.totals
+  BadLines bad_lines_;
+};
+
+}  // namespace tributary

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a successor reads of metrics.jsonl, whole and damaged.
+#include "coordinator/run/metrics_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "coordinator/run/run_directory.h"
+#include "coordinator/run/run_record.h"
+#include "tests/testing/temporary_folder.h"
+
+namespace tributary {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+StepRecord StepOfRun(int64_t step) {
+  StepRecord record;
+  record.step = step;
+  record.epoch = 1 + step / 10;
+  record.loss = 1.0 / static_cast<double>(step);
+  record.learning_rate = 1e-5;
+  record.samples = 4;
+  record.samples_per_second = 8e6;
+  record.seconds.step = 0.5;
+  record.seconds.wait = 0.25;
+  record.bytes_sent = 77;
+  return record;
+}
+
+class MetricsFileTest : public testing::TemporaryFolderTest {
+ protected:
+  // Writes steps 1 to 9, with totals after step 6.
+  void Write9() {
+    MetricsFile file = MetricsFile::Create(folder()).value();
+    for (int64_t step = 1; step <= 9; ++step) {
+      file.Add(StepOfRun(step));
+      ASSERT_TRUE(file.Flush().ok());
+      if (step != 6) continue;
+      v1::StepsShown shown;
+      shown.set_width(6);
+      ASSERT_TRUE(file.SaveTotals(shown).ok());
+    }
+  }
+  std::string Metrics() const { return Read("metrics.jsonl"); }
+  void Remove(const std::string& name) {
+    std::filesystem::remove(folder() + "/" + name);
+  }
+  MetricsFile Open() {
+    read_.clear();
+    widths_.clear();
+    return MetricsFile::Open(folder(),
+                             {.on_shown =
+                                  [this](const v1::StepsShown& shown) {
+                                    widths_.push_back(shown.width());
+                                  },
+                              .on_step =
+                                  [this](const StepRecord& record) {
+                                    read_.push_back(record.step);
+                                  }})
+        .value();
+  }
+  static void ExpectAllNine(const MetricsFile& file) {
+    const RecordedSteps recorded = file.Recorded();
+    EXPECT_EQ(recorded.step, 9);
+    EXPECT_EQ(recorded.epoch, 1);
+    EXPECT_EQ(recorded.loss, 1.0 / 9);
+    EXPECT_EQ(recorded.samples, 36u);
+    EXPECT_EQ(recorded.training_seconds, 4.5);
+  }
+
+  std::vector<int64_t> read_, widths_;
+};
+
+TEST_F(MetricsFileTest, OnlyTheLinesAfterTheTotalsAreRead) {
+  Write9();
+  const MetricsFile file = Open();
+  ExpectAllNine(file);
+  EXPECT_THAT(read_, ElementsAre(7, 8, 9));
+  EXPECT_THAT(widths_, ElementsAre(6));
+  EXPECT_EQ(file.bad_lines().count, 0);
+}
+
+TEST_F(MetricsFileTest, TotalsGoOnAfterTheEarlierOnes) {
+  Write9();
+  {
+    MetricsFile file = Open();
+    ASSERT_TRUE(file.SaveTotals({}).ok());
+    file.Add(StepOfRun(10));
+    ASSERT_TRUE(file.Flush().ok());
+  }
+  const MetricsFile file = Open();
+  EXPECT_THAT(read_, ElementsAre(10));
+  EXPECT_EQ(file.Recorded().samples, 40u);
+}
+
+TEST_F(MetricsFileTest, TotalsThatCannotBeReadAreDoneWithout) {
+  Write9();
+  const std::string totals = Read("coordinator.totals");
+  for (size_t byte = 0; byte < totals.size(); ++byte) {
+    std::string damaged = totals;
+    damaged[byte] = static_cast<char>(damaged[byte] ^ 4);
+    Write("coordinator.totals", damaged);
+    ExpectAllNine(Open());
+    EXPECT_EQ(read_.size(), 9u);
+    EXPECT_THAT(widths_, IsEmpty());
+  }
+  Remove("coordinator.totals");
+  ExpectAllNine(Open());
+}
+
+// The totals know what the lines no longer say.
+TEST_F(MetricsFileTest, LinesThatTheTotalsSumUpMayBeLost) {
+  Write9();
+  const std::string lines = Metrics();
+  const auto end_of = [&lines](int line) {
+    size_t end = 0;
+    for (int i = 0; i < line; ++i) end = lines.find('\n', end) + 1;
+    return end;
+  };
+  Write("metrics.jsonl", lines.substr(0, end_of(4)));
+  MetricsFile file = Open();
+  EXPECT_EQ(file.Recorded().step, 6);
+  EXPECT_EQ(file.Recorded().samples, 24u);
+  // Zeros in the place of lines 5 to 7 with their ends: line 8 has no
+  // beginning.
+  Write("metrics.jsonl", lines.substr(0, end_of(4)) +
+                             std::string(end_of(7) - end_of(4), '\0') +
+                             lines.substr(end_of(7)));
+  file = Open();
+  EXPECT_EQ(file.Recorded().step, 9);
+  EXPECT_EQ(file.Recorded().samples, 28u) << "all but steps 7 and 8";
+  EXPECT_EQ(file.bad_lines().count, 1);
+  Remove("metrics.jsonl");
+  EXPECT_EQ(Open().Recorded().step, 6);
+}
+
+TEST_F(MetricsFileTest, BadLinesAreLeftOutAndCounted) {
+  Write9();
+  Remove("coordinator.totals");
+  const std::string lines = Metrics();
+  const size_t third = lines.find("{\"step\":3");
+  std::string damaged = lines;
+  damaged[third + 2] = 'S';
+  Write("metrics.jsonl", damaged);
+  MetricsFile file = Open();
+  EXPECT_THAT(read_, ElementsAre(1, 2, 4, 5, 6, 7, 8, 9));
+  EXPECT_EQ(file.bad_lines().count, 1);
+  EXPECT_EQ(file.bad_lines().first_byte, third);
+  EXPECT_EQ(file.bad_lines().Text("f"),
+            absl::StrCat("f has 1 line that cannot be read, from byte ", third,
+                         " on; it is left out"));
+  const std::string bad[] = {"",
+                             "no JSON",
+                             "[1]",
+                             "{\"loss\":1}",
+                             "{\"step\":null}",
+                             "{\"step\":-3}",
+                             "{\"step\":1e99}",
+                             "{\"step\":99999999999999999999}",
+                             std::string(100, '\0'),
+                             std::string(3 << 20, 'x')};
+  for (const std::string& line : bad) {
+    Write("metrics.jsonl", line + "\n" + lines + line + "\n");
+    file = Open();
+    ExpectAllNine(file);
+    EXPECT_EQ(file.bad_lines().count, 2) << line.substr(0, 80);
+    EXPECT_EQ(file.bad_lines().first_byte, 0u);
+  }
+  EXPECT_THAT(file.bad_lines().Text("f"),
+              HasSubstr("2 lines that cannot be read, the first from byte 0"));
+}
+
+// As a power cut leaves it on some file systems.
+TEST_F(MetricsFileTest, WhatFollowsTheLastLineIsCutOffHoweverMuchItIs) {
+  Write9();
+  const std::string lines = Metrics();
+  for (const size_t bytes : {size_t{1}, size_t{200'000}, size_t{3} << 20}) {
+    Write("metrics.jsonl", lines + std::string(bytes, '\0'));
+    ExpectAllNine(Open());
+    EXPECT_EQ(Metrics(), lines);
+  }
+  Write("metrics.jsonl", std::string(200'000, '\0'));
+  EXPECT_EQ(Open().Recorded().step, 6);
+  EXPECT_EQ(Metrics(), "");
+}
+
+TEST(MetricsLineTest, TheQuickReaderReadsWhatAParserReads) {
+  StepRecord record = StepOfRun(12345);
+  std::vector<StepRecord> records = {record};
+  record.loss = 1e300;
+  record.learning_rate = 0;
+  record.seconds.idle = 1.0 / 3;
+  records.push_back(record);
+  record.loss = std::numeric_limits<double>::quiet_NaN();
+  records.push_back(record);
+  for (const StepRecord& one : records) {
+    const std::string line = MetricsLine(one);
+    // A space makes it another line than those that are written.
+    const auto quick = ReadMetricsLine(line);
+    const auto parsed = ReadMetricsLine(" " + line);
+    ASSERT_TRUE(quick.has_value() && parsed.has_value());
+    EXPECT_EQ(std::isnan(quick->loss), std::isnan(one.loss));
+    if (!std::isnan(one.loss)) EXPECT_EQ(quick->loss, one.loss);
+    StepRecord same = one;
+    same.peer_seconds = 0;
+    same.bytes_sent = same.bytes_received = 0;
+    EXPECT_EQ(MetricsLine(*quick), MetricsLine(*parsed));
+    EXPECT_EQ(MetricsLine(*quick), MetricsLine(same));
+  }
+}
+
+}  // namespace
+}  // namespace tributary
