@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/run/job_run.h"
 
-#include <google/protobuf/util/message_differencer.h>
-
 #include <algorithm>
 #include <chrono>
 #include <csignal>
@@ -75,11 +73,18 @@ absl::StatusOr<std::unique_ptr<JobRun>> JobRun::Start(
     coordinator.predecessor.state = &*earlier;
     coordinator.predecessor.recorded = run->directory_->recorded();
     coordinator.predecessor.events = run->directory_->earlier_events();
+    coordinator.predecessor.evaluations = run->evaluations_;
   }
   coordinator.save_state = [run = run.get()](const v1::CoordinatorState& s) {
     RunDirectory* const directory = run->saving_;
     return directory ? directory->SaveState(s) : absl::OkStatus();
   };
+  coordinator.save_evaluations =
+      [run = run.get()](const std::vector<EvaluationRecord>& evaluations) {
+        RunDirectory* const directory = run->saving_;
+        return directory ? directory->SaveEvaluations(evaluations)
+                         : absl::OkStatus();
+      };
   TRIBUTARY_RETURN_IF_ERROR(
       run->options_.access.CheckListen(run->options_.listen));
   coordinator.guard = std::make_shared<CallGuard>(run->options_.access.Guard());
@@ -139,6 +144,10 @@ absl::StatusOr<std::unique_ptr<JobRun>> JobRun::Start(
   if (earlier) {
     spdlog::warn("going on with a job whose coordinator has ended at step {}",
                  run->last_step_);
+    for (const std::string& damage : run->directory_->damage()) {
+      spdlog::warn("{}", damage);
+      run->console_.Note(damage);
+    }
   }
   TRIBUTARY_RETURN_IF_ERROR(run->ClaimCheckpoints(begins));
   const std::string checkpoints = run->CheckpointDirectory();
@@ -160,67 +169,6 @@ absl::Status JobRun::ClaimCheckpoints(bool begins) {
   if (claim_ || directory.empty()) return absl::OkStatus();
   TRIBUTARY_ASSIGN_OR_RETURN(claim_, CheckpointClaim::Take(directory));
   return CheckLineage(directory, coordinator_->lineage(), begins);
-}
-
-absl::StatusOr<std::optional<v1::CoordinatorState>> JobRun::FindEarlier() {
-  if (!options_.take_over || options_.run_dir.empty() ||
-      absl::IsNotFound(RunDirectory::ReadState(options_.run_dir).status())) {
-    return std::nullopt;
-  }
-  // Takes the lock first: the earlier coordinator may still be running and
-  // writing.
-  TRIBUTARY_ASSIGN_OR_RETURN(std::unique_ptr<RunLock> lock,
-                             RunLock::Take(options_.run_dir));
-  absl::StatusOr<v1::CoordinatorState> state =
-      RunDirectory::ReadState(options_.run_dir);
-  if (absl::IsNotFound(state.status())) return std::nullopt;
-  TRIBUTARY_RETURN_IF_ERROR(state.status());
-  const bool over = state->phase() == v1::JOB_PHASE_DONE ||
-                    state->phase() == v1::JOB_PHASE_FAILED;
-  if (over && RunDirectory::HasSummary(options_.run_dir)) {
-    return std::nullopt;  // the directory is not empty, so it is refused later
-  }
-  if (!google::protobuf::util::MessageDifferencer::Equals(state->job(),
-                                                          options_.job)) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("run directory ", options_.run_dir,
-                     " holds another job that has not ended, \"",
-                     state->job().name(), "\""));
-  }
-  TRIBUTARY_ASSIGN_OR_RETURN(
-      directory_,
-      RunDirectory::Open(
-          std::move(lock), static_cast<std::time_t>(start_wall_seconds_),
-          [this](const StepRecord& record) { history_.AddStep(record); }));
-  return *std::move(state);
-}
-
-absl::Status JobRun::Continue(const v1::CoordinatorState& earlier) {
-  saving_ = directory_.get();
-  const RecordedSteps& recorded = directory_->recorded();
-  last_step_ = std::max(last_step_, recorded.step);
-  samples_ = recorded.samples;
-  evaluations_ =
-      EvaluationsOf(earlier.evaluations(), EvaluatedSet(options_.job));
-  for (EvaluationRecord& test : EvaluationsOf(earlier.tests(), "test")) {
-    evaluations_.push_back(std::move(test));
-  }
-  for (const EvaluationRecord& e : evaluations_) history_.AddEvaluation(e);
-  if (earlier.started_micros() > 0) {
-    const double started = 1e-6 * static_cast<double>(earlier.started_micros());
-    const double ago = std::max(0.0, start_wall_seconds_ - started);
-    start_wall_seconds_ = started;
-    start_micros_ -= static_cast<int64_t>(1e6 * ago);
-  }
-  {
-    absl::MutexLock lock(&record_mu_);
-    recorded_step_ = last_step_;
-  }
-  if (earlier.phase() != v1::JOB_PHASE_DONE) return absl::OkStatus();
-  TRIBUTARY_ASSIGN_OR_RETURN(weights_sha256_,
-                             directory_->ReadWeightsSha256(WholeParameters(
-                                 FromProto(earlier.plan().parameters()))));
-  return absl::OkStatus();
 }
 
 void JobRun::Follow(const std::function<std::string()>& watch) {

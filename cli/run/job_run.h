@@ -142,6 +142,8 @@ class JobRun {
   // is space, and any other error fails the job.
   void HeedDisk(const absl::Status& written);
   void LookAfterDirectory();
+  // Writes coordinator.totals every few seconds; an error is only logged.
+  void SaveTotals();
   // Writes model.json if it is known and not written yet.
   absl::Status SaveModel();
   // Writes environment.json once the ranks have joined, and when it changes.
@@ -165,6 +167,8 @@ class JobRun {
 
   // Continues from the state and files of an earlier coordinator.
   absl::Status Continue(const v1::CoordinatorState& earlier);
+  // Sets evaluations_ to those of the earlier coordinator.
+  absl::Status FindEvaluations(const v1::CoordinatorState& earlier);
   // Enters the job into the register; an error is only logged.
   void Register();
   // Waits, for a limited time, until the steps up to `step` are in
@@ -188,7 +192,8 @@ class JobRun {
   std::unique_ptr<Exporter> exporter_;
   std::vector<Exporter::Handle> handles_;  // callbacks that use the coordinator
   std::string saved_targets_ = kNoTargets;
-  int64_t look_micros_ = 0;  // last check of targets and files
+  int64_t look_micros_ = 0;    // last check of targets and files
+  int64_t totals_micros_ = 0;  // when coordinator.totals was written last
   bool disk_full_ = false;
   int64_t given_up_ = 0;  // dropped records that were announced
 

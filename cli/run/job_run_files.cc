@@ -14,6 +14,7 @@
 #include "cli/terminal/shell_text.h"
 #include "common/checkpoint/checkpoint_directory.h"
 #include "common/checkpoint/checkpoint_reader.h"
+#include "common/files/file_status.h"
 #include "common/host/steady_waits.h"
 #include "common/job/job_options.h"
 #include "common/model_record/run_weights.h"
@@ -31,6 +32,8 @@ namespace {
 constexpr absl::Duration kLastRecords = absl::Seconds(10);
 // Pause between two attempts to write to a full disk.
 constexpr absl::Duration kRoom = absl::Milliseconds(200);
+// How often coordinator.totals is written.
+constexpr int64_t kTotalsMicros = 5'000'000;
 
 }  // namespace
 
@@ -64,8 +67,11 @@ absl::Status JobRun::BringBest(const std::string& checkpoints) {
   fs::remove_all(part, error);
   fs::create_directories(checkpoints, error);
   fs::copy(from, part, error);
-  if (!error) fs::rename(part, to, error);
-  if (!error) return absl::OkStatus();
+  if (!error) {
+    TRIBUTARY_RETURN_IF_ERROR(SyncFiles(part.string()));
+    fs::rename(part, to, error);
+  }
+  if (!error) return SyncFolder(checkpoints);
   return absl::UnavailableError(
       absl::StrCat(from.string(), ": cannot be copied to ", checkpoints, ": ",
                    error.message()));
@@ -220,8 +226,18 @@ void JobRun::LookAfterDirectory() {
   written.Update(SaveModel());
   written.Update(SaveEnvironment());
   HeedDisk(written);
+  SaveTotals();
   SaveTargets(
       ScrapeTargetsJson(coordinator_->control().Snapshot(), metrics_address()));
+}
+
+// Without them a successor reads all of metrics.jsonl.
+void JobRun::SaveTotals() {
+  const int64_t now = options_.clock->NowMicros();
+  if (now - totals_micros_ < kTotalsMicros) return;
+  totals_micros_ = now;
+  const absl::Status saved = directory_->SaveTotals(history_.SaveSteps());
+  if (!saved.ok()) spdlog::warn("{}", std::string(saved.message()));
 }
 
 absl::Status JobRun::SaveSummary(const RunSummary& summary) {

@@ -71,10 +71,6 @@ absl::StatusOr<std::string> MakeDefault(const std::string& job_name,
       absl::StrCat("run directory ", name, " and its numbers are all taken"));
 }
 
-absl::StatusOr<RecordFile> OpenMetrics(const std::string& path) {
-  return RecordFile::Open(path, /*max_kept=*/64 << 20);
-}
-
 // The limit is small: when the disk is full, the timeline is dropped first.
 absl::StatusOr<RecordFile> OpenTimeline(const std::string& path) {
   return RecordFile::Open(path, /*max_kept=*/16 << 20);
@@ -100,24 +96,6 @@ std::vector<HistoryEvent> ReadEvents(const std::string& path) {
       events.size() - std::min(events.size(), EventHistory::kMaxEvents);
   events.erase(events.begin(), events.begin() + static_cast<long>(old));
   return events;
-}
-
-// Removes a last line that was only partly written.
-absl::Status CutToWholeLines(const std::string& path) {
-  std::error_code error;
-  const auto size = fs::file_size(path, error);
-  if (error) return CannotCreate(path, error);
-  std::ifstream stream(path, std::ios::binary);
-  const auto tail = std::min<uintmax_t>(size, 1 << 16);
-  stream.seekg(static_cast<std::streamoff>(size - tail));
-  const std::string text((std::istreambuf_iterator<char>(stream)), {});
-  const size_t end = text.rfind('\n');
-  const size_t whole = end == std::string::npos ? 0 : end + 1;
-  if (whole < text.size()) {
-    fs::resize_file(path, size - (text.size() - whole), error);
-    if (error) return CannotCreate(path, error);
-  }
-  return absl::OkStatus();
 }
 
 // True when the directory holds nothing but the lock of a coordinator that was
@@ -171,8 +149,7 @@ absl::StatusOr<std::unique_ptr<RunDirectory>> RunDirectory::Create(
   fs::create_directory(run->path_ + "/logs", error);
   if (error) return CannotCreate(run->path_ + "/logs", error);
   TRIBUTARY_RETURN_IF_ERROR(run->SaveJob(job));
-  TRIBUTARY_ASSIGN_OR_RETURN(run->metrics_,
-                             OpenMetrics(run->path_ + "/metrics.jsonl"));
+  TRIBUTARY_ASSIGN_OR_RETURN(run->metrics_, MetricsFile::Create(run->path_));
   TRIBUTARY_ASSIGN_OR_RETURN(run->timeline_,
                              OpenTimeline(run->path_ + kTimelineFile));
   TRIBUTARY_ASSIGN_OR_RETURN(run->history_,
@@ -189,7 +166,7 @@ absl::Status RunDirectory::SaveJob(const v1::JobSpec& job) {
 
 absl::StatusOr<std::unique_ptr<RunDirectory>> RunDirectory::Open(
     std::unique_ptr<RunLock> lock, std::time_t started,
-    const StepReader& each_step) {
+    const EarlierSteps& earlier) {
   const std::string trace = lock->directory() + kTraceFile;
   if (std::error_code error; fs::exists(trace, error)) {
     TRIBUTARY_RETURN_IF_ERROR(CutToWholeLines(trace));
@@ -197,10 +174,15 @@ absl::StatusOr<std::unique_ptr<RunDirectory>> RunDirectory::Open(
   std::unique_ptr<RunDirectory> run(new RunDirectory(std::move(lock)));
   const std::string& path = run->path_;
   RemoveHalfWritten(path);
-  const std::string metrics = path + "/metrics.jsonl";
-  TRIBUTARY_RETURN_IF_ERROR(CutToWholeLines(metrics));
-  TRIBUTARY_ASSIGN_OR_RETURN(run->recorded_, ReadMetrics(metrics, each_step));
-  TRIBUTARY_ASSIGN_OR_RETURN(run->metrics_, OpenMetrics(metrics));
+  TRIBUTARY_ASSIGN_OR_RETURN(run->metrics_, MetricsFile::Open(path, earlier));
+  BadLines bad;
+  TRIBUTARY_ASSIGN_OR_RETURN(run->earlier_evaluations_,
+                             run->evaluations_.Read(&bad));
+  for (const std::string& damage :
+       {run->metrics_->bad_lines().Text(path + "/metrics.jsonl"),
+        bad.Text(path + "/evaluations.jsonl")}) {
+    if (!damage.empty()) run->damage_.push_back(damage);
+  }
   for (const char* file : {kTimelineFile, kEventsFile}) {
     if (std::error_code error; fs::exists(path + file, error)) {
       TRIBUTARY_RETURN_IF_ERROR(CutToWholeLines(path + file));
@@ -231,7 +213,7 @@ absl::StatusOr<v1::CoordinatorState> RunDirectory::ReadState(
 absl::Status RunDirectory::AddSteps(const std::vector<StepRecord>& records,
                                     double wall_seconds) {
   for (const StepRecord& record : records) {
-    metrics_->Add(MetricsLine(record) + "\n");
+    metrics_->Add(record);
     if (!record.ranks.empty()) timeline_->Add(TimelineLine(record) + "\n");
     events_->Add(record.step, wall_seconds,
                  {{"train/loss", record.loss},

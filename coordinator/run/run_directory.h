@@ -9,7 +9,9 @@
 
 #include "absl/status/statusor.h"
 #include "common/model_record/model_record.h"
+#include "coordinator/run/evaluation_file.h"
 #include "coordinator/run/event_file.h"
+#include "coordinator/run/metrics_file.h"
 #include "coordinator/run/record_file.h"
 #include "coordinator/run/run_lock.h"
 #include "coordinator/run/run_record.h"
@@ -25,13 +27,15 @@ namespace tributary {
 //   timeline.jsonl       a line for each drawn step
 //   trace.jsonl          the events of traced steps, if there are any
 //   events.jsonl         losses, replacements, rollbacks, checkpoints, phases
-//   events.out.tfevents  the same for TensorBoard, with evaluations
+//   evaluations.jsonl    a line for each complete evaluation, if any
+//   events.out.tfevents  the same for TensorBoard
 //   logs/                one file for each process
 //   model.json           how to use the weights
 //   environment.json     what the run is computed with
 //   weights.safetensors  the final weights
 //   summary.json         the run's outcome, written at its end
 //   coordinator.state    what a restarted coordinator needs to continue
+//   coordinator.totals   sums over metrics.jsonl, for the same purpose
 //   coordinator.lock     names the writing process; removed at the end
 //   prometheus-targets.json  addresses of the metrics, if any
 class RunDirectory {
@@ -53,16 +57,22 @@ class RunDirectory {
                                                 std::time_t started);
 
   // Opens an earlier run's directory to continue it: new lines are appended to
-  // its files. Shows the steps of metrics.jsonl to `each_step`. NotFound and
-  // similar errors when it is not a run directory.
+  // its files. Shows the steps so far to `earlier`. Lines of logs that cannot
+  // be read are left out; damage() names them.
   static absl::StatusOr<std::unique_ptr<RunDirectory>> Open(
       std::unique_ptr<RunLock> lock, std::time_t started,
-      const StepReader& each_step = {});
+      const EarlierSteps& earlier = {});
 
   RunLock& lock() { return *lock_; }
 
-  // The totals of metrics.jsonl when it was opened; step 0: it was empty.
-  const RecordedSteps& recorded() const { return recorded_; }
+  // The totals of metrics.jsonl; step 0: it is empty.
+  RecordedSteps recorded() const { return metrics_->Recorded(); }
+  // The lines of evaluations.jsonl when it was opened.
+  const std::vector<EvaluationRecord>& earlier_evaluations() const {
+    return earlier_evaluations_;
+  }
+  // Sentences about lines that could not be read when it was opened.
+  const std::vector<std::string>& damage() const { return damage_; }
   // The newest events of events.jsonl when it was opened, oldest first, at most
   // EventHistory::kMaxEvents.
   const std::vector<HistoryEvent>& earlier_events() const {
@@ -75,6 +85,16 @@ class RunDirectory {
   // (state_file.h).
   static absl::StatusOr<v1::CoordinatorState> ReadState(
       const std::string& path);
+  // As EvaluationFile::Save. May be called from another thread than the other
+  // functions, one call at a time.
+  absl::Status SaveEvaluations(
+      const std::vector<EvaluationRecord>& evaluations) {
+    return evaluations_.Save(evaluations);
+  }
+  // As MetricsFile::SaveTotals.
+  absl::Status SaveTotals(const v1::StepsShown& shown) {
+    return metrics_->SaveTotals(shown);
+  }
 
   const std::string& path() const { return path_; }
   std::string LogPath(const std::string& process) const {
@@ -116,16 +136,19 @@ class RunDirectory {
   explicit RunDirectory(std::unique_ptr<RunLock> lock)
       : path_(lock->directory()),
         lock_(std::move(lock)),
+        evaluations_(path_),
         trace_(path_ + kTraceFile) {}
 
   const std::string path_;
   const std::unique_ptr<RunLock> lock_;
-  std::optional<RecordFile> metrics_;
+  std::optional<MetricsFile> metrics_;
+  EvaluationFile evaluations_;
   std::optional<RecordFile> timeline_;
   std::optional<RecordFile> history_;  // events.jsonl
   TraceFile trace_;
-  RecordedSteps recorded_;
+  std::vector<EvaluationRecord> earlier_evaluations_;
   std::vector<HistoryEvent> earlier_events_;
+  std::vector<std::string> damage_;
   std::unique_ptr<EventFile> events_;
 };
 

@@ -2,8 +2,8 @@
 #include "coordinator/run/run_record.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
-#include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -11,7 +11,9 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "absl/time/time.h"
+#include "common/base/limits.h"
 #include "common/member/step_seconds.h"
 #include "coordinator/run/environment_record.h"
 
@@ -20,7 +22,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kShownCharacters = 80;  // of an invalid line
 constexpr char kTimeFormat[] = "%Y-%m-%dT%H:%M:%E6SZ";
 constexpr char kCheckpointKind[] = "checkpoint";
 
@@ -105,6 +106,46 @@ StepRecord StepOf(const Json& json) {
   return record;
 }
 
+// Takes a key and its number from the beginning of a line.
+template <typename T>
+bool TakeNumber(absl::string_view* line, absl::string_view key, T* number) {
+  if (!absl::ConsumePrefix(line, key)) return false;
+  const char* const end = line->data() + line->size();
+  const auto read = std::from_chars(line->data(), end, *number);
+  if (read.ec != std::errc()) return false;
+  line->remove_prefix(static_cast<size_t>(read.ptr - line->data()));
+  return true;
+}
+
+// Reads a line as MetricsLine writes it, a hundred times as fast as a parser of
+// JSON: a successor may have millions to read. False: it is another line.
+bool TakeStep(absl::string_view line, StepRecord* record) {
+  static const std::vector<std::string>& keys = *[] {
+    auto* const made = new std::vector<std::string>;
+    for (const StepSecondsField& field : kStepSeconds) {
+      made->push_back(absl::StrCat(",\"", field.name, "_seconds\":"));
+    }
+    return made;
+  }();
+  if (!absl::ConsumeSuffix(&line, "}") ||
+      !TakeNumber(&line, "{\"step\":", &record->step) ||
+      !TakeNumber(&line, ",\"epoch\":", &record->epoch) ||
+      !TakeNumber(&line, ",\"loss\":", &record->loss) ||
+      !TakeNumber(&line, ",\"learning_rate\":", &record->learning_rate) ||
+      !TakeNumber(&line, ",\"samples\":", &record->samples) ||
+      !TakeNumber(&line,
+                  ",\"samples_per_second\":", &record->samples_per_second)) {
+    return false;
+  }
+  size_t next = 0;
+  for (const StepSecondsField& field : kStepSeconds) {
+    if (!TakeNumber(&line, keys[next++], &(record->seconds.*field.seconds))) {
+      return false;
+    }
+  }
+  return line.empty() || line[0] == ',';
+}
+
 }  // namespace
 
 double RunSummary::SamplesPerSecond() const {
@@ -145,26 +186,51 @@ std::string MetricsLine(const StepRecord& record) {
   return json.dump();
 }
 
-absl::StatusOr<RecordedSteps> ReadMetrics(const std::string& path,
-                                          const StepReader& each_step) {
-  RecordedSteps recorded;
-  std::ifstream stream(path, std::ios::binary);
-  for (std::string line; std::getline(stream, line);) {
-    const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+std::optional<StepRecord> ReadMetricsLine(absl::string_view line) {
+  StepRecord record;
+  if (!TakeStep(line, &record)) {
+    const Json json = Json::parse(line.begin(), line.end(), nullptr,
+                                  /*allow_exceptions=*/false);
     if (!json.is_object() || !Field(json, "step").is_number_integer()) {
-      return absl::DataLossError(absl::StrCat(
-          path,
-          " has a line without a step: ", line.substr(0, kShownCharacters)));
+      return std::nullopt;
     }
-    const StepRecord record = StepOf(json);
-    recorded.step = record.step;
-    if (record.epoch > 0) recorded.epoch = record.epoch;
-    recorded.loss = record.loss;
-    recorded.samples += record.samples;
-    recorded.training_seconds += record.seconds.step;
-    if (each_step) each_step(record);
+    record = StepOf(json);
   }
-  return recorded;
+  if (record.step < 1 || record.step > kMaxStep) return std::nullopt;
+  return record;
+}
+
+std::string EvaluationText(const EvaluationRecord& evaluation) {
+  const Json json = {{"set", evaluation.set},
+                     {"step", evaluation.step},
+                     {"epoch", evaluation.epoch},
+                     {"samples", evaluation.samples},
+                     {"metrics", MetricsJson(evaluation.metrics)}};
+  return json.dump();
+}
+
+std::optional<EvaluationRecord> ReadEvaluationText(absl::string_view line) {
+  const Json json = Json::parse(line.begin(), line.end(), nullptr,
+                                /*allow_exceptions=*/false);
+  if (!json.is_object() || !Field(json, "set").is_string() ||
+      !Field(json, "step").is_number_integer() ||
+      !Field(json, "epoch").is_number_integer() ||
+      !Field(json, "samples").is_number_unsigned() ||
+      !Field(json, "metrics").is_object()) {
+    return std::nullopt;
+  }
+  EvaluationRecord record{.step = Field(json, "step"),
+                          .epoch = Field(json, "epoch"),
+                          .samples = Field(json, "samples"),
+                          .metrics = {},
+                          .set = Field(json, "set")};
+  for (const auto& [name, value] : Field(json, "metrics").items()) {
+    record.metrics[name] = value.is_number()
+                               ? value.get<double>()
+                               : std::numeric_limits<double>::quiet_NaN();
+  }
+  if (record.step < 0 || record.step > kMaxStep) return std::nullopt;
+  return record;
 }
 
 std::string EventLine(const HistoryEvent& event) {

@@ -2,12 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "coordinator/core/evaluation/evaluations.h"
 #include "coordinator/core/event_history.h"
@@ -39,14 +37,15 @@ struct RunSummary {
   double SamplesPerSecond() const;  // during training alone
 };
 
-// A line of metrics.jsonl, without its end (docs/formats.md).
+// A line of metrics.jsonl, without its end (docs/formats.md), and the step that
+// it is of, without its bytes; nullopt: it is not such a line.
 std::string MetricsLine(const StepRecord& record);
+std::optional<StepRecord> ReadMetricsLine(absl::string_view line);
 
-// Sums up the lines of this metrics.jsonl, and shows each to `each_step`,
-// without its bytes. DataLoss: a line cannot be parsed.
-using StepReader = std::function<void(const StepRecord&)>;
-absl::StatusOr<RecordedSteps> ReadMetrics(const std::string& path,
-                                          const StepReader& each_step = {});
+// The same of evaluations.jsonl. A metric that is not finite is null in the
+// line, and is read as NaN.
+std::string EvaluationText(const EvaluationRecord& evaluation);
+std::optional<EvaluationRecord> ReadEvaluationText(absl::string_view line);
 
 // A line of events.jsonl, without its end, and what it says; nullopt: it is not
 // such a line.

@@ -128,7 +128,7 @@ v1::JobStatusResponse JobStatusOf(const JobState& state,
 
 JobTotals JobTotalsOf(const JobState& state, const WorkerReports& reports,
                       const JobCheckpoints& checkpoints,
-                      const BestEvaluation& best) {
+                      const EvaluationDecisions& decisions) {
   const Progress& progress = reports.progress();
   JobTotals totals;
   totals.steps = progress.merged_step();
@@ -142,7 +142,10 @@ JobTotals JobTotalsOf(const JobState& state, const WorkerReports& reports,
     totals.checkpoint_step = state.restore_step();
   }
   totals.stopped_early = state.stop().stopped_early();
-  totals.best = {best.metric(), best.step().value_or(0), best.value()};
+  if (decisions.decides()) {
+    const BestEvaluation& best = decisions.best();
+    totals.best = {best.metric(), best.step().value_or(0), best.value()};
+  }
   totals.rollbacks = state.rollbacks();
   totals.workers_lost = state.workers_lost();
   totals.servers_lost = state.servers_lost();

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "coordinator/core/evaluation/best_evaluation.h"
+#include "coordinator/core/evaluation/evaluation_decisions.h"
 #include "coordinator/core/job_state.h"
 #include "coordinator/service/job_checkpoints.h"
 #include "coordinator/service/worker_reports.h"
@@ -47,6 +47,6 @@ struct JobTotals {
 
 JobTotals JobTotalsOf(const JobState& state, const WorkerReports& reports,
                       const JobCheckpoints& checkpoints,
-                      const BestEvaluation& best);
+                      const EvaluationDecisions& decisions);
 
 }  // namespace tributary

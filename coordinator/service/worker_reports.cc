@@ -10,10 +10,14 @@
 namespace tributary {
 
 void WorkerReports::Restore(const v1::CoordinatorState& state,
-                            const RecordedSteps& recorded, int64_t now_micros) {
+                            const RecordedSteps& recorded,
+                            const std::vector<EvaluationRecord>& evaluations,
+                            int64_t now_micros) {
   progress_.Continue(recorded);
-  evaluations_.Restore(state.evaluations());
-  tests_.Restore(state.tests());
+  for (const EvaluationRecord& evaluation : evaluations) {
+    const bool is_test = validates_ && evaluation.set == "test";
+    (is_test ? tests_ : evaluations_).Restore(evaluation);
+  }
   for (int rank = 0; rank < state.job().cluster().workers(); ++rank) {
     unheard_.insert(rank);
   }
@@ -52,13 +56,12 @@ std::vector<std::string> WorkerReports::TakeNotices() {
   return notices;
 }
 
-void WorkerReports::SaveEvaluations(v1::CoordinatorState* state) const {
-  for (const EvaluationRecord& record : evaluations_.all()) {
-    SaveEvaluation(record, state->mutable_evaluations());
+std::vector<EvaluationRecord> WorkerReports::TakeComplete() {
+  std::vector<EvaluationRecord> complete = evaluations_.TakeComplete();
+  for (EvaluationRecord& test : tests_.TakeComplete()) {
+    complete.push_back(std::move(test));
   }
-  for (const EvaluationRecord& record : tests_.all()) {
-    SaveEvaluation(record, state->mutable_tests());
-  }
+  return complete;
 }
 
 void WorkerReports::Begin(int64_t now_micros) {

@@ -27,8 +27,10 @@ class WorkerReports {
         validates_(job.data().has_validation()),
         tests_(job.training().loss(), job.cluster().workers()) {}
 
-  // Continues after an earlier coordinator of the job.
+  // Continues after an earlier coordinator of the job, which has completed
+  // these evaluations.
   void Restore(const v1::CoordinatorState& state, const RecordedSteps& recorded,
+               const std::vector<EvaluationRecord>& evaluations,
                int64_t now_micros);
   // The job's steps begin, or continue.
   void Begin(int64_t now_micros);
@@ -60,7 +62,8 @@ class WorkerReports {
   bool HasEvaluations() const;
   std::vector<EvaluationRecord> TakeEvaluations();
   std::vector<std::string> TakeNotices();
-  void SaveEvaluations(v1::CoordinatorState* state) const;
+  // Takes those of both sets that were completed since the last call.
+  std::vector<EvaluationRecord> TakeComplete();
 
   // When a step last ended or training began, and when training began; 0: not
   // yet.

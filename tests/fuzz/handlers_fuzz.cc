@@ -273,7 +273,8 @@ class Control {
             bytes, [this](auto* r) { return control_.Heartbeat(*r).status(); });
       case 4:
         return With<v1::ReportEvaluationRequest>(
-            bytes, [this](auto* r) { return control_.ReportEvaluation(*r); });
+            bytes,
+            [this](auto* r) { return control_.ReportEvaluation(*r).status(); });
       case 5:
         return With<v1::ExchangeRequest>(bytes, [this](auto* r) {
           r->set_wait_ms(0);

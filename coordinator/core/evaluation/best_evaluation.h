@@ -20,6 +20,13 @@ class BestEvaluation {
   // is missing or not a number is no improvement.
   void Add(int64_t step, const std::map<std::string, double>& metrics);
 
+  // Continues after these.
+  void Restore(std::optional<int64_t> step, double value, int64_t since) {
+    step_ = step;
+    value_ = value;
+    since_ = since;
+  }
+
   // The step of the best; nullopt: there is none yet.
   std::optional<int64_t> step() const { return step_; }
   double value() const { return value_; }  // of the best

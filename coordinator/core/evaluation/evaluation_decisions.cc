@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/core/evaluation/evaluation_decisions.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -23,14 +26,71 @@ int64_t EvaluationDecisions::steps_per_epoch() const {
   return manifest->steps_per_epoch();
 }
 
-void EvaluationDecisions::Add(const EvaluationRecord& evaluation) {
+void EvaluationDecisions::Count(const EvaluationRecord& evaluation) {
+  if (!entries_.empty() && evaluation.step <= entries_.back().evaluation.step) {
+    return;
+  }
   const EvaluationSteps due{
       .epoch = steps_per_epoch(),
       .every = state_.options().job.evaluation().every_steps()};
-  if (!decides() || !due.Includes(evaluation.step)) return;
-  best_.Add(evaluation.step, evaluation.metrics);
-  newest_ = evaluation.step;
-  StopIfDue();
+  if (compares() && due.epoch > 0 && due.Includes(evaluation.step)) {
+    best_.Add(evaluation.step, evaluation.metrics);
+    newest_ = evaluation.step;
+  }
+  entries_.push_back({.evaluation = evaluation,
+                      .best_step = best_.step(),
+                      .best_value = best_.value(),
+                      .since_best = best_.since(),
+                      .newest = newest_});
+}
+
+void EvaluationDecisions::Add(const EvaluationRecord& evaluation) {
+  Count(evaluation);
+  if (decides()) StopIfDue();
+}
+
+void EvaluationDecisions::Save(int64_t step, SavedEvaluations* saved) const {
+  const auto after = std::upper_bound(
+      entries_.begin(), entries_.end(), step,
+      [](int64_t s, const Entry& e) { return s < e.evaluation.step; });
+  if (after == entries_.begin()) return;
+  const Entry& entry = *std::prev(after);
+  SaveEvaluation(entry.evaluation, saved);
+  if (!compares()) return;
+  v1::EvaluationsDecided* const decided =
+      saved->Mutable(saved->size() - 1)->mutable_decided();
+  if (entry.best_step) decided->set_best_step(*entry.best_step);
+  decided->set_best_value(entry.best_value);
+  decided->set_since_best(entry.since_best);
+  decided->set_newest_step(entry.newest);
+  decided->set_metric(best_.metric());
+}
+
+void EvaluationDecisions::Restore(const std::vector<EvaluationRecord>& records,
+                                  const SavedEvaluations& saved) {
+  const std::vector<EvaluationRecord> known =
+      EvaluationsOf(saved, EvaluatedSet(state_.options().job));
+  auto next = records.begin();
+  for (int i = 0; i < saved.size(); ++i) {
+    for (; next != records.end() && next->step <= saved[i].step(); ++next) {
+      Count(*next);
+    }
+    Count(known[static_cast<size_t>(i)]);
+    const v1::EvaluationsDecided& decided = saved[i].decided();
+    // A resumed run may compare by another metric.
+    if (!compares() || decided.metric() != best_.metric()) continue;
+    best_.Restore(decided.has_best_step()
+                      ? std::optional<int64_t>(decided.best_step())
+                      : std::nullopt,
+                  decided.best_value(), decided.since_best());
+    newest_ = decided.newest_step();
+    entries_.back() = {.evaluation = known[static_cast<size_t>(i)],
+                       .best_step = best_.step(),
+                       .best_value = best_.value(),
+                       .since_best = best_.since(),
+                       .newest = newest_};
+  }
+  for (; next != records.end(); ++next) Count(*next);
 }
 
 // A resumed job has evaluations from before its first step as well.

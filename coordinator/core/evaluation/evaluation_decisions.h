@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "coordinator/core/evaluation/best_evaluation.h"
@@ -30,10 +32,20 @@ class EvaluationDecisions {
   // 0: not known before the model is declared.
   int64_t steps_per_epoch() const;
 
-  // Takes the next complete evaluation of the job. One that is neither at the
-  // end of an epoch nor due by every_steps does not count: it is that of a run
-  // that was stopped there. Needs steps_per_epoch().
+  // Takes the next complete evaluation of the job; one that is not later than
+  // all before is ignored. One that is neither at the end of an epoch nor due
+  // by every_steps does not count: it is that of a run that was stopped there.
+  // Needs steps_per_epoch().
   void Add(const EvaluationRecord& evaluation);
+
+  // Adds the newest evaluation up to `step` to a state or a manifest, with what
+  // was decided by then; none if there is none.
+  void Save(int64_t step, SavedEvaluations* saved) const;
+  // Continues after the evaluations of an earlier coordinator: those of which
+  // there are records, in the order of steps, and what a state or a manifest
+  // holds. The latter decides, because a record may be damaged.
+  void Restore(const std::vector<EvaluationRecord>& records,
+               const SavedEvaluations& saved);
 
   // All ranks have evaluated after `step` and wait there: asks for a checkpoint
   // of it, if its weights are the best. Ignored for an earlier step than before
@@ -49,9 +61,24 @@ class EvaluationDecisions {
   // The step whose snapshot the servers shall take now; 0: none.
   int64_t cut_step() const;
 
+  // Also of a job that decides nothing by it.
   const BestEvaluation& best() const { return best_; }
 
  private:
+  // An evaluation, and what was decided after it.
+  struct Entry {
+    EvaluationRecord evaluation;
+    std::optional<int64_t> best_step;
+    double best_value = 0;
+    int64_t since_best = 0;
+    int64_t newest = 0;
+  };
+
+  // Whether one evaluation may be better than another, which a resumed run may
+  // want to know although this one decides nothing.
+  bool compares() const { return !best_.metric().empty(); }
+  // As Add, without a decision to stop.
+  void Count(const EvaluationRecord& evaluation);
   // Stops the job after the newest evaluation, if enough have come since the
   // best.
   void StopIfDue();
@@ -66,6 +93,8 @@ class EvaluationDecisions {
   const int64_t stop_after_;
   BestEvaluation best_;
   int64_t newest_ = 0;  // step of the newest evaluation that counts
+  // Of every evaluation, because a manifest may be of an earlier step.
+  std::vector<Entry> entries_;
   // The newest step with a checkpoint of the best weights, and its plan.
   int64_t cut_step_ = 0;
   uint64_t cut_epoch_ = 0;

@@ -60,7 +60,7 @@ absl::Status Evaluations::Add(const v1::ReportEvaluationRequest& request) {
   }
   TRIBUTARY_ASSIGN_OR_RETURN(EvaluationRecord record, AddUp(parts));
   latest_ = record;
-  all_.push_back(record);
+  complete_.push_back(record);
   records_.push_back(std::move(record));
   // The missing parts of earlier evaluations will not arrive any more.
   open_.erase(open_.begin(), open_.upper_bound(request.step()));
@@ -81,9 +81,8 @@ void Evaluations::GiveUpOldest() {
   open_.erase(open_.begin());
 }
 
-void Evaluations::Restore(const SavedEvaluations& complete) {
-  all_ = EvaluationsOf(complete, set_);
-  if (!all_.empty()) latest_ = all_.back();
+void Evaluations::Restore(const EvaluationRecord& complete) {
+  if (complete.step > latest_.step) latest_ = complete;
 }
 
 absl::StatusOr<EvaluationRecord> Evaluations::AddUp(const Parts& parts) const {

@@ -52,15 +52,17 @@ class Evaluations {
   // is complete or given up. InvalidArgument: the part contradicts itself.
   absl::Status Add(const v1::ReportEvaluationRequest& request);
 
-  // Continues after the evaluations that an earlier coordinator completed.
-  void Restore(const SavedEvaluations& complete);
-  // All complete evaluations, in step order.
-  const std::vector<EvaluationRecord>& all() const { return all_; }
+  // Continues after an evaluation that an earlier coordinator completed.
+  void Restore(const EvaluationRecord& complete);
+  // Takes the evaluations completed since the last call, in step order.
+  std::vector<EvaluationRecord> TakeComplete() {
+    return std::exchange(complete_, {});
+  }
   // The newest complete evaluation; step -1: none.
   const EvaluationRecord& latest() const { return latest_; }
 
-  // Takes the evaluations completed since the last call whose step is at most
-  // `step`.
+  // Takes the evaluations to show, completed since the last call, whose step is
+  // at most `step`.
   std::vector<EvaluationRecord> Take(int64_t step);
   bool HasRecords(int64_t step) const {
     return !records_.empty() && records_.front().step <= step;
@@ -81,8 +83,8 @@ class Evaluations {
   int64_t given_up_step_ = -1;     // the highest step given up
   EvaluationRecord latest_{.step = -1};
   std::vector<std::string> notices_;
-  std::vector<EvaluationRecord> records_;  // in step order
-  std::vector<EvaluationRecord> all_;
+  std::vector<EvaluationRecord> records_;  // to show, in step order
+  std::vector<EvaluationRecord> complete_;
 };
 
 }  // namespace tributary

@@ -177,10 +177,11 @@ TEST_F(RunDirectoryTest, ASuccessorFindsTheStepsAndTheNewestEvents) {
   Write("run/events.jsonl", "no JSON\n" + written + "{\"time\":\"2026");
   std::vector<double> losses;
   run = RunDirectory::Open(RunLock::Take("run").value(), kStarted,
-                           [&losses](const StepRecord& record) {
-                             losses.push_back(record.loss);
-                             EXPECT_EQ(record.seconds.step, 2);
-                           })
+                           {.on_step =
+                                [&losses](const StepRecord& record) {
+                                  losses.push_back(record.loss);
+                                  EXPECT_EQ(record.seconds.step, 2);
+                                }})
             .value();
   EXPECT_EQ(losses, (std::vector<double>{0.5, 1, 1.5}));
   EXPECT_EQ(run->recorded().samples, 30u);

@@ -52,7 +52,7 @@ TEST(EvaluationsTest, RecordsNameTheirSetAlsoAfterAnotherCoordinator) {
   SavedEvaluations saved;
   SaveEvaluation(evaluations.latest(), &saved);
   Evaluations next(CrossEntropy(), 1, "validation");
-  next.Restore(saved);
+  next.Restore(EvaluationsOf(saved, "validation")[0]);
   EXPECT_EQ(next.latest().set, "validation");
   EXPECT_EQ(next.latest().step, 10);
 }

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// How JobRun continues the job of an earlier coordinator.
+#include <algorithm>
+#include <ctime>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "cli/run/job_run.h"
+#include "common/job/same_job.h"
+#include "common/plan/model_cut.h"
+#include "common/plan/plan_codec.h"
+#include "common/status/status_macros.h"
+
+namespace tributary {
+
+absl::StatusOr<std::optional<v1::CoordinatorState>> JobRun::FindEarlier() {
+  if (!options_.take_over || options_.run_dir.empty() ||
+      absl::IsNotFound(RunDirectory::ReadState(options_.run_dir).status())) {
+    return std::nullopt;
+  }
+  // Takes the lock first: the earlier coordinator may still be running and
+  // writing.
+  TRIBUTARY_ASSIGN_OR_RETURN(std::unique_ptr<RunLock> lock,
+                             RunLock::Take(options_.run_dir));
+  absl::StatusOr<v1::CoordinatorState> state =
+      RunDirectory::ReadState(options_.run_dir);
+  if (absl::IsNotFound(state.status())) return std::nullopt;
+  TRIBUTARY_RETURN_IF_ERROR(state.status());
+  const bool over = state->phase() == v1::JOB_PHASE_DONE ||
+                    state->phase() == v1::JOB_PHASE_FAILED;
+  if (over && RunDirectory::HasSummary(options_.run_dir)) {
+    return std::nullopt;  // the directory is not empty, so it is refused later
+  }
+  if (const std::string other = OtherJob(state->job(), options_.job);
+      !other.empty()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "run directory ", options_.run_dir,
+        " holds another job that has not ended, \"", state->job().name(),
+        "\": ", other, "; give its job, or another --run-dir"));
+  }
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      directory_,
+      RunDirectory::Open(std::move(lock),
+                         static_cast<std::time_t>(start_wall_seconds_),
+                         {.on_shown =
+                              [this](const v1::StepsShown& shown) {
+                                history_.RestoreSteps(shown);
+                              },
+                          .on_step =
+                              [this](const StepRecord& record) {
+                                history_.AddStep(record);
+                              }}));
+  return *std::move(state);
+}
+
+absl::Status JobRun::Continue(const v1::CoordinatorState& earlier) {
+  saving_ = directory_.get();
+  const RecordedSteps recorded = directory_->recorded();
+  last_step_ = std::max(last_step_, recorded.step);
+  samples_ = recorded.samples;
+  TRIBUTARY_RETURN_IF_ERROR(FindEvaluations(earlier));
+  for (const EvaluationRecord& e : evaluations_) history_.AddEvaluation(e);
+  if (earlier.started_micros() > 0) {
+    const double started = 1e-6 * static_cast<double>(earlier.started_micros());
+    const double ago = std::max(0.0, start_wall_seconds_ - started);
+    start_wall_seconds_ = started;
+    start_micros_ -= static_cast<int64_t>(1e6 * ago);
+  }
+  {
+    absl::MutexLock lock(&record_mu_);
+    recorded_step_ = last_step_;
+  }
+  if (earlier.phase() != v1::JOB_PHASE_DONE) return absl::OkStatus();
+  TRIBUTARY_ASSIGN_OR_RETURN(weights_sha256_,
+                             directory_->ReadWeightsSha256(WholeParameters(
+                                 FromProto(earlier.plan().parameters()))));
+  return absl::OkStatus();
+}
+
+// The state of an older program has evaluations that the file lacks, and so has
+// that of a file which is damaged.
+absl::Status JobRun::FindEvaluations(const v1::CoordinatorState& earlier) {
+  evaluations_ = directory_->earlier_evaluations();
+  std::map<std::string, int64_t> last;  // step of each set
+  for (const EvaluationRecord& e : evaluations_) last[e.set] = e.step;
+  std::vector<EvaluationRecord> saved =
+      EvaluationsOf(earlier.evaluations(), EvaluatedSet(options_.job));
+  for (EvaluationRecord& test : EvaluationsOf(earlier.tests(), "test")) {
+    saved.push_back(std::move(test));
+  }
+  std::vector<EvaluationRecord> missing;
+  for (EvaluationRecord& evaluation : saved) {
+    const auto found = last.find(evaluation.set);
+    if (found != last.end() && evaluation.step <= found->second) continue;
+    missing.push_back(std::move(evaluation));
+  }
+  evaluations_.insert(evaluations_.end(), missing.begin(), missing.end());
+  return missing.empty() ? absl::OkStatus()
+                         : directory_->SaveEvaluations(missing);
+}
+
+}  // namespace tributary
