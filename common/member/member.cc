@@ -79,8 +79,9 @@ void Member::Beat() {
   while (BeatOnce()) {
     absl::MutexLock lock(&mu_);
     AwaitFor(&mu_, absl::Condition(&wake), interval);
-    if (leaving_) return;
+    if (leaving_) break;
   }
+  results_.Close();
   {
     absl::MutexLock lock(&mu_);
     if (leaving_) return;
@@ -99,23 +100,28 @@ bool Member::BeatOnce() {
   if (trace_) trace_sender_.Fill(&request, sent);
   const absl::StatusOr<v1::HeartbeatResponse> answer =
       client_->Heartbeat(request, kHeartbeatTimeout);
+  // The answer of a coordinator that has taken over counts once it has the
+  // evaluations: before that it must not take the steps that follow them.
+  const bool counts = !answer.ok() || answer->phase() == v1::JOB_PHASE_DONE ||
+                      answer->phase() == v1::JOB_PHASE_FAILED ||
+                      results_.Follow(answer->term()).ok();
   const int64_t now = options_.clock->NowMicros();
   if (trace_ && answer.ok()) trace_sender_.OnAnswer(*answer, sent, now);
   uint64_t new_plan = 0;
-  bool new_term = false;
   std::vector<uint32_t> adopt;
   {
     absl::MutexLock lock(&mu_);
     if (leaving_) return false;
     const uint64_t known_plan = state_.newest_plan();
-    const uint64_t known_term = state_.term();
+    if (!counts) {
+      state_.OnContact(now);
+      return true;
+    }
     state_.OnResult(request, answer, now);
     if (state_.over()) return false;
-    new_term = state_.term() > known_term;
     if (state_.newest_plan() > known_plan) new_plan = state_.newest_plan();
     adopt = state_.adopt_ranks();
   }
-  if (new_term) results_.ReportEvaluationAgain();  // before the next heartbeat
   if (new_plan > 1 && options_.callbacks.on_new_plan)
     options_.callbacks.on_new_plan(new_plan);
   if (!adopt.empty() && options_.callbacks.on_adopt)
@@ -329,8 +335,8 @@ void Member::SetBytes(uint64_t sent, uint64_t received) {
 
 absl::StatusOr<std::vector<std::string>> Member::Exchange(
     uint64_t plan_epoch, const std::string& group,
-    const std::vector<int>& ranks, std::string payload,
-    absl::Duration timeout) {
+    const std::vector<int>& ranks, std::string payload, absl::Duration timeout,
+    const std::vector<std::string>& parts) {
   v1::ExchangeRequest request;
   request.set_rank(index());
   request.set_incarnation(incarnation());
@@ -338,6 +344,7 @@ absl::StatusOr<std::vector<std::string>> Member::Exchange(
   request.set_group(group);
   request.mutable_ranks()->Add(ranks.begin(), ranks.end());
   request.set_payload(std::move(payload));
+  request.mutable_parts()->Add(parts.begin(), parts.end());
   SetWaitingFor(absl::StrCat("the others in group ", group));
   absl::StatusOr<v1::ExchangeResponse> all = client_->Exchange(
       std::move(request), timeout, [this](absl::string_view sentence) {

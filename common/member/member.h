@@ -149,12 +149,13 @@ class Member {
   void SetDevice(std::string device);
 
   // Sends `payload` to the group of these ranks, which include this one, under
-  // this plan, and returns all payloads in the order of `ranks`.
+  // this plan, and after it to rank r of the group parts[r], if there are any.
+  // Returns what each rank has sent to this one, in the order of `ranks`.
   // DeadlineExceeded names the missing ranks; Aborted: the plan has ended.
   absl::StatusOr<std::vector<std::string>> Exchange(
       uint64_t plan_epoch, const std::string& group,
       const std::vector<int>& ranks, std::string payload,
-      absl::Duration timeout);
+      absl::Duration timeout, const std::vector<std::string>& parts = {});
 
   // Sends what this worker has computed.
   ResultSender& results() { return results_; }

@@ -87,6 +87,9 @@ class MemberState {
   // other error ends the job for this member.
   void OnError(const absl::Status& error, int64_t now_micros);
 
+  // The coordinator has answered, but its answer does not count yet.
+  void OnContact(int64_t now_micros) { last_answer_micros_ = now_micros; }
+
   // Handles what came of a heartbeat: an answer or an error.
   void OnResult(const v1::HeartbeatRequest& request,
                 const absl::StatusOr<v1::HeartbeatResponse>& answer,

@@ -2,8 +2,11 @@
 #include "common/member/result_sender.h"
 
 #include <algorithm>
+#include <iterator>
+#include <limits>
 #include <string>
 
+#include "common/host/steady_waits.h"
 #include "common/status/status_macros.h"
 #include "common/wire/crc32c.h"
 #include "common/wire/header_checksum.h"
@@ -60,28 +63,74 @@ absl::Status ResultSender::ReportEvaluation(int64_t step, int64_t epoch,
   request.set_epoch(epoch);
   request.set_test(set == Set::kTest);
   *request.mutable_part() = part;
-  {
+  while (true) {
+    {
+      absl::MutexLock lock(&mu_);
+      request.set_term(term_);
+    }
+    const absl::Status sent = Send(request);
+    if (!absl::IsAborted(sent)) return sent;
     absl::MutexLock lock(&mu_);
-    evaluations_[static_cast<size_t>(set)] = request;
+    const auto followed = [&]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+      return closed_ || term_ > request.term();
+    };
+    AwaitFor(&mu_, absl::Condition(&followed), kResultTimeout);
+    if (term_ <= request.term()) return sent;
   }
-  return client_->ReportEvaluation(request, kResultTimeout);
 }
 
-void ResultSender::ReportEvaluationAgain() {
-  std::array<Evaluation, 2> evaluations;
-  {
-    absl::MutexLock lock(&mu_);
-    evaluations = evaluations_;
+absl::Status ResultSender::Send(v1::ReportEvaluationRequest request) {
+  const absl::StatusOr<v1::ReportEvaluationResponse> response =
+      client_->ReportEvaluation(request, kResultTimeout);
+  TRIBUTARY_RETURN_IF_ERROR(response.status());
+  absl::MutexLock lock(&mu_);
+  if (request.term() < term_) {
+    return absl::AbortedError("another coordinator has taken over meanwhile");
   }
-  for (const Evaluation& evaluation : evaluations) {
-    if (!evaluation) continue;
-    const absl::Status told =
-        client_->ReportEvaluation(*evaluation, kTellAgainTimeout);
-    if (!told.ok()) {
-      spdlog::warn("the evaluation of step {} may be lost: {}",
-                   evaluation->step(), std::string(told.message()));
+  Keep(request, *response);
+  return absl::OkStatus();
+}
+
+void ResultSender::Keep(const v1::ReportEvaluationRequest& request,
+                        const v1::ReportEvaluationResponse& response) {
+  kept_[{request.step(), request.test()}] = request;
+  for (auto kept = kept_.begin(); kept != kept_.end();) {
+    const bool saved = response.has_saved_step() &&
+                       kept->first.second == request.test() &&
+                       kept->first.first <= response.saved_step();
+    kept =
+        saved || kept_.size() > kMaxKept ? kept_.erase(kept) : std::next(kept);
+  }
+}
+
+absl::Status ResultSender::Follow(uint64_t term) {
+  Key told = {std::numeric_limits<int64_t>::min(), false};
+  while (true) {
+    v1::ReportEvaluationRequest request;
+    {
+      absl::MutexLock lock(&mu_);
+      const auto next = kept_.upper_bound(told);
+      if (term <= term_ || next == kept_.end()) {
+        term_ = std::max(term_, term);
+        return absl::OkStatus();
+      }
+      told = next->first;
+      request = next->second;
+    }
+    request.set_term(term);
+    const absl::Status status =
+        client_->ReportEvaluation(request, kTellAgainTimeout).status();
+    if (MayPass(status) || absl::IsCancelled(status)) return status;
+    if (!status.ok()) {
+      spdlog::warn("the evaluation of step {} may be lost: {}", request.step(),
+                   std::string(status.message()));
     }
   }
+}
+
+void ResultSender::Close() {
+  absl::MutexLock lock(&mu_);
+  closed_ = true;
 }
 
 }  // namespace tributary

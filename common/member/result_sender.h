@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
+#include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -18,11 +19,16 @@ namespace tributary {
 // Thread-safe.
 class ResultSender {
  public:
+  // Evaluations that are kept for another coordinator; the oldest is dropped
+  // first. A coordinator gives up older ones, too (Evaluations::kMaxOpen).
+  static constexpr size_t kMaxKept = 16;
+
   // The client must outlive it. place: the worker's.
   ResultSender(CoordinatorClient* client, const v1::RegisterResponse& place)
       : client_(client),
         rank_(place.index()),
-        incarnation_(place.incarnation()) {}
+        incarnation_(place.incarnation()),
+        term_(place.term()) {}
 
   // In a job without servers: sends the weights of one of the plan's parameters
   // after the last step.
@@ -34,21 +40,42 @@ class ResultSender {
   enum class Set { kEvaluated, kTest };
 
   // Reports this worker's part of the evaluation of the weights after `step`
-  // steps.
+  // steps. While another coordinator takes over it waits for Follow.
   absl::Status ReportEvaluation(int64_t step, int64_t epoch,
                                 const v1::EvaluationPart& part,
                                 Set set = Set::kEvaluated);
-  // Sends the last evaluation on each set to a coordinator that has taken over.
-  void ReportEvaluationAgain();
+
+  // A coordinator of this term has answered a heartbeat. If it has taken over,
+  // it first gets the parts that only the coordinator before had, in the order
+  // of steps; only then are later ones sent. Otherwise a later evaluation could
+  // become complete, which ends the wait for an earlier one. For the heartbeat
+  // thread. OK: it has them, or refuses them for good; another error: call
+  // again.
+  absl::Status Follow(uint64_t term);
+  // Follow is not called any more: ends every wait.
+  void Close();
 
  private:
-  using Evaluation = std::optional<v1::ReportEvaluationRequest>;
+  using Key = std::pair<int64_t, bool>;  // step; on the test set
+
+  // Sends a part, which counts only if no other coordinator has taken over
+  // meanwhile. Aborted: one has, or is taking over.
+  absl::Status Send(v1::ReportEvaluationRequest request);
+  // Keeps a part that was taken, and drops those of saved evaluations.
+  void Keep(const v1::ReportEvaluationRequest& request,
+            const v1::ReportEvaluationResponse& response)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
   CoordinatorClient* const client_;
   const uint32_t rank_;
   const uint64_t incarnation_;
 
   absl::Mutex mu_;
-  std::array<Evaluation, 2> evaluations_ ABSL_GUARDED_BY(mu_);  // by Set
+  uint64_t term_ ABSL_GUARDED_BY(mu_);  // that later parts are sent with
+  bool closed_ ABSL_GUARDED_BY(mu_) = false;
+  // Parts that a coordinator has taken, but of evaluations that it has not said
+  // to be saved.
+  std::map<Key, v1::ReportEvaluationRequest> kept_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace tributary

@@ -40,7 +40,8 @@ JobCore::JobCore(Options options)
       saver_(std::move(options.save), clock_,
              options.predecessor.state != nullptr
                  ? options.predecessor.state->term() + 1
-                 : 1) {
+                 : 1),
+      evaluation_saver_(std::move(options.save_evaluations), clock_) {
   published_.set_phase(state_.phase());
   if (options.predecessor.state != nullptr || !options.state.hold_start)
     saver_.Allow();
@@ -49,29 +50,47 @@ JobCore::JobCore(Options options)
     const auto& manifest = state_.options().start.manifest;
     if (manifest &&
         EvaluatedSet(manifest->job()) == EvaluatedSet(state_.options().job)) {
-      reports_.evaluations().Restore(manifest->evaluations());
-      Decide();
+      for (const EvaluationRecord& evaluation : EvaluationsOf(
+               manifest->evaluations(), EvaluatedSet(state_.options().job))) {
+        reports_.evaluations().Restore(evaluation);
+      }
+      decisions_.Restore({}, manifest->evaluations());
     }
     return;
   }
-  reports_.Restore(*options.predecessor.state, options.predecessor.recorded,
-                   now());
-  events_.Continue(options.predecessor.events,
-                   options.predecessor.recorded.step);
-  Decide();
-  state_.KnowBegun(options.predecessor.recorded.step);
+  Restore(options.predecessor);
+  Commit();  // publishes the term
+}
+
+void JobCore::Restore(const Predecessor& predecessor) {
+  const v1::CoordinatorState& state = *predecessor.state;
+  reports_.Restore(state, predecessor.recorded, predecessor.evaluations, now());
+  const std::string set = EvaluatedSet(state_.options().job);
+  std::vector<EvaluationRecord> evaluated;
+  for (const EvaluationRecord& evaluation : predecessor.evaluations) {
+    evaluation_saver_.Restore(evaluation);
+    if (evaluation.set == set) evaluated.push_back(evaluation);
+  }
+  decisions_.Restore(evaluated, state.evaluations());
+  events_.Continue(predecessor.events, predecessor.recorded.step);
+  state_.KnowBegun(predecessor.recorded.step);
   logged_phase_ = state_.phase();
   if (state_.plan() != nullptr) taken_over_epoch_ = state_.plan()->epoch();
-  Commit();  // publishes the term
 }
 
 void JobCore::Commit() {
   if (saver_.deposed()) return;
-  v1::CoordinatorState saved = state_.Save();
-  saved.set_started_micros(started_micros_);
-  reports_.SaveEvaluations(&saved);
+  v1::CoordinatorState small = state_.SaveSmall();
+  small.set_started_micros(started_micros_);
+  if (decisions_.decides()) {
+    decisions_.Save(kMaxStep, small.mutable_evaluations());
+  }
   std::vector<std::string> notices;
-  saver_.Update(std::move(saved), &notices);
+  evaluation_saver_.Update(&notices);
+  saver_.Update(
+      std::move(small), state_.large_revision(),
+      [this](v1::CoordinatorState* state) { state_.SaveLarge(state); },
+      &notices);
   Note(std::move(notices));
   if (!Held().ok()) return;
   published_ = state_.Orders();
@@ -194,49 +213,6 @@ absl::StatusOr<v1::HeartbeatResponse> JobCore::HeldBeat(
   v1::HeartbeatResponse answer = published_;
   answer.set_waits_for(Message());
   return answer;
-}
-
-absl::Status JobCore::ReportEvaluation(
-    const v1::ReportEvaluationRequest& request) {
-  TRIBUTARY_RETURN_IF_ERROR(state_.Renew(v1::ROLE_WORKER, request.rank(),
-                                         request.incarnation(), now()));
-  if (request.test()) return reports_.AddTest(request);
-  TRIBUTARY_RETURN_IF_ERROR(reports_.evaluations().Add(request));
-  Decide();
-  if (IsEvaluated(request.step())) decisions_.Stand(request.step(), now());
-  return absl::OkStatus();
-}
-
-std::optional<PendingManifest> JobCore::NextManifest() {
-  std::optional<PendingManifest> pending = checkpoints_.NextManifest();
-  if (!pending) return pending;
-  for (const EvaluationRecord& record : reports_.evaluations().all()) {
-    if (record.step > pending->manifest.step()) break;
-    SaveEvaluation(record, pending->manifest.mutable_evaluations());
-  }
-  return pending;
-}
-
-void JobCore::Decide() {
-  if (decisions_.steps_per_epoch() < 1) return;
-  const std::vector<EvaluationRecord>& all = reports_.evaluations().all();
-  for (; decided_ < all.size(); ++decided_) decisions_.Add(all[decided_]);
-}
-
-bool JobCore::IsEvaluated(int64_t step) const {
-  return reports_.evaluations().latest().step >= step;
-}
-
-absl::Status JobCore::StandAt(const v1::AwaitEvaluationRequest& request) {
-  TRIBUTARY_RETURN_IF_ERROR(state_.CheckWorker(
-      request.rank(), request.incarnation(), request.plan_epoch()));
-  if (IsEvaluated(request.step())) decisions_.Stand(request.step(), now());
-  return absl::OkStatus();
-}
-
-absl::StatusOr<v1::AwaitEvaluationResponse> JobCore::AnswerEvaluation(
-    int64_t step) const {
-  return decisions_.Answer(step, IsEvaluated(step), now());
 }
 
 absl::Status JobCore::Exchange(const v1::ExchangeRequest& request) {

@@ -14,6 +14,7 @@
 #include "coordinator/core/job_state.h"
 #include "coordinator/core/rendezvous.h"
 #include "coordinator/core/trace/trace_collector.h"
+#include "coordinator/service/evaluation_saver.h"
 #include "coordinator/service/job_checkpoints.h"
 #include "coordinator/service/put_weights.h"
 #include "coordinator/service/state_saver.h"
@@ -58,11 +59,14 @@ class JobCore {
     const v1::CoordinatorState* state = nullptr;  // that it saved; null: none
     RecordedSteps recorded;                       // that it recorded
     std::vector<HistoryEvent> events;             // the newest, oldest first
+    // That it saved, of all sets, in the order of steps.
+    std::vector<EvaluationRecord> evaluations;
   };
   struct Options {
     JobState::Options state;
     const Clock* clock = nullptr;
-    StateSaver::Save save;  // may be null; called by Commit
+    StateSaver::Save save;                   // may be null; called by Commit
+    EvaluationSaver::Save save_evaluations;  // as `save`
     Predecessor predecessor;
     int64_t started_micros = 0;  // of the job, since 1970, UTC
   };
@@ -94,7 +98,11 @@ class JobCore {
   // published state.
   absl::StatusOr<v1::HeartbeatResponse> HeldBeat(
       const v1::HeartbeatRequest& request);
+  // Aborted: the sender does not know this coordinator's term yet.
   absl::Status ReportEvaluation(const v1::ReportEvaluationRequest& request);
+  // The answer to the same request, once its evaluation is saved.
+  v1::ReportEvaluationResponse AnswerReport(
+      const v1::ReportEvaluationRequest& request) const;
   // A rank has reported its part of the evaluation after this step and begins
   // no other before AnswerEvaluation answers. FailedPrecondition: it has no
   // place in this plan.
@@ -153,6 +161,7 @@ class JobCore {
   void Note(std::vector<std::string> notices);
   // Says, or fails the job, when training diverges.
   void WatchLoss(const std::vector<StepRecord>& steps);
+  void Restore(const Predecessor& predecessor);
   // Takes the evaluations that are complete now.
   void Decide();
   bool IsEvaluated(int64_t step) const;
@@ -175,10 +184,10 @@ class JobCore {
   JobCheckpoints checkpoints_;
   EvaluationDecisions decisions_;
   DivergenceWatch divergence_;
-  size_t decided_ = 0;  // evaluations that decisions_ has
   Rendezvous rendezvous_;
   PutWeights put_weights_;
   StateSaver saver_;
+  EvaluationSaver evaluation_saver_;
   uint64_t begun_epoch_ = 0;   // the plan of checkpoints, groups and weights
   uint64_t wanted_epoch_ = 0;  // the plan whose weights were asked for again
   uint64_t taken_over_epoch_ = 0;  // of the previous coordinator; 0: none

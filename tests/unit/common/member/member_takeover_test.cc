@@ -24,6 +24,21 @@ TEST(MemberStateTest, AnAnswerOfALowerTermCountsAsNone) {
   EXPECT_EQ(state.silent_micros(2 * kSecond), kSecond);
 }
 
+// It has taken over, but cannot take evaluations yet, because its disk is full.
+TEST(MemberStateTest, ACoordinatorWhoseAnswerDoesNotCountYetIsNotLost) {
+  MemberState state = MakeWorker();
+  state.OnAnswer(state.NextHeartbeat(),
+                 OfTerm(3, Answer(v1::JOB_PHASE_RUNNING)), kSecond);
+  for (int64_t second = 2; second < 100; ++second) {
+    state.OnContact(second * kSecond);
+    state.OnError(absl::UnavailableError("busy"), second * kSecond);
+    EXPECT_TRUE(state.end().ok());
+  }
+  EXPECT_EQ(state.term(), 3u);
+  state.OnError(absl::UnavailableError("gone"), 200 * kSecond);
+  EXPECT_FALSE(state.end().ok());
+}
+
 TEST(MemberStateTest, ALaterCoordinatorIsToldWhatTheOneBeforeHadTaken) {
   MemberState state = MakeWorker();
   for (int64_t step = 1; step <= 5; ++step) state.ReportStep(Report(step));
