@@ -19,6 +19,7 @@
 #include "common/checkpoint/shard_file.h"
 #include "common/host/address.h"
 #include "common/job/job_options.h"
+#include "common/member/answer_limits.h"
 #include "common/plan/model_cut.h"
 #include "common/plan/partition_plan.h"
 #include "common/status/status_macros.h"
@@ -46,6 +47,7 @@ constexpr int kMostCalls = 256;  // of a connection at once
 // Threads beyond the two per member: one for a member's call and one for a call
 // that its previous process left waiting.
 constexpr int kSpareThreads = 64;
+static_assert(JobControl::kMostObservers <= kSpareThreads / 2);
 
 // Limits what peers may cost. Members make few calls, but one evaluation may be
 // large.
@@ -150,6 +152,7 @@ Coordinator::Coordinator(Options options, JobState::Options state)
       control_({.state = std::move(state),
                 .clock = options_.clock,
                 .save = options_.save_state,
+                .save_evaluations = options_.save_evaluations,
                 .predecessor = options_.predecessor,
                 .started_micros = options_.started_micros}),
       side_({kServiceName}, options_.guard, options_.reflection) {}
@@ -166,6 +169,7 @@ absl::Status Coordinator::Listen() {
   grpc::ServerBuilder builder;
   port_->AddTo(&builder, kMostCalls);
   builder.SetMaxReceiveMessageSize(kMaxRequestBytes);
+  builder.SetMaxSendMessageSize(kMaxAnswerBytes);
   grpc::ResourceQuota quota("coordinator");
   quota.SetMaxThreads(2 * (cluster.servers() + cluster.workers()) +
                       kSpareThreads);

@@ -47,6 +47,7 @@ class Coordinator {
     bool reflection = false;  // describes its services to those who may ask
     // As in JobControl::Options.
     StateSaver::Save save_state;
+    EvaluationSaver::Save save_evaluations;
     JobCore::Predecessor predecessor;  // its state is read by Start alone
     int64_t started_micros = 0;
     // Called on the coordinator's thread when all workers have finished and the

@@ -82,11 +82,12 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
       return Give(control_->Heartbeat(*request), response);
     });
   }
-  grpc::Status ReportEvaluation(grpc::ServerContext* context,
-                                const v1::ReportEvaluationRequest* request,
-                                v1::ReportEvaluationResponse*) override {
-    return ForRank(context, "ReportEvaluation", *request,
-                   [&] { return control_->ReportEvaluation(*request); });
+  grpc::Status ReportEvaluation(
+      grpc::ServerContext* context, const v1::ReportEvaluationRequest* request,
+      v1::ReportEvaluationResponse* response) override {
+    return ForRank(context, "ReportEvaluation", *request, [&] {
+      return Give(control_->ReportEvaluation(*request), response);
+    });
   }
   grpc::Status AwaitEvaluation(grpc::ServerContext* context,
                                const v1::AwaitEvaluationRequest* request,

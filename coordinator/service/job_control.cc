@@ -52,23 +52,37 @@ absl::Status JobControl::DeclareModel(const v1::DeclareModelRequest& request) {
   return status;
 }
 
-absl::Status JobControl::Hold(const absl::Condition& decided,
-                              uint32_t wait_ms) {
+absl::Status JobControl::Hold(const absl::Condition& decided, uint32_t wait_ms,
+                              bool observes) {
   const v1::ClusterSpec& cluster = core_.state().options().job.cluster();
-  if (!decided.Eval() && held_calls_ >= cluster.servers() + cluster.workers()) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        held_calls_, " calls wait at this coordinator, try again later"));
+  int& held = observes ? observers_held_ : held_calls_;
+  const int most =
+      observes ? kMostObservers : cluster.servers() + cluster.workers();
+  if (!decided.Eval() && held >= most) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(held, observes ? " calls of observers" : " calls",
+                     " wait at this coordinator, try again later"));
   }
-  ++held_calls_;
+  ++held;
   AwaitFor(&mu_, decided,
            absl::Milliseconds(std::min(wait_ms, kLongestWaitMs)));
-  --held_calls_;
+  --held;
   return absl::OkStatus();
 }
 
+// A large plan is copied without the lock, which all members need.
 absl::StatusOr<v1::Plan> JobControl::GetPlan(
     const v1::GetPlanRequest& request,
-    const std::optional<MemberPlace>& member) {
+    const std::optional<MemberPlace>& caller) {
+  TRIBUTARY_ASSIGN_OR_RETURN(const std::shared_ptr<const v1::Plan> plan,
+                             AwaitPlan(request, caller));
+  return *plan;
+}
+
+absl::StatusOr<std::shared_ptr<const v1::Plan>> JobControl::AwaitPlan(
+    const v1::GetPlanRequest& request,
+    const std::optional<MemberPlace>& caller) {
+  const bool observes = caller && caller->role == v1::ROLE_OBSERVER;
   absl::MutexLock lock(&mu_);
   const JobState& state = core_.state();
   const auto there = [&state, &request] {
@@ -79,17 +93,18 @@ absl::StatusOr<v1::Plan> JobControl::GetPlan(
                         &there]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
     return closed_ || (core_.Held().ok() && (state.over() || there()));
   };
-  TRIBUTARY_RETURN_IF_ERROR(Hold(absl::Condition(&decided), request.wait_ms()));
+  TRIBUTARY_RETURN_IF_ERROR(
+      Hold(absl::Condition(&decided), request.wait_ms(), observes));
   TRIBUTARY_RETURN_IF_ERROR(core_.Held());
   if (state.phase() == v1::JOB_PHASE_FAILED) {
     return absl::AbortedError(state.message());
   }
   if (state.over()) return absl::FailedPreconditionError("the job is done");
-  if (member && member->role != v1::ROLE_OBSERVER) {
+  if (caller && !observes) {
     TRIBUTARY_RETURN_IF_ERROR(state.membership().CheckHolder(
-        member->role, member->index, member->incarnation));
+        caller->role, caller->index, caller->incarnation));
   }
-  if (there()) return *state.plan();
+  if (there()) return state.shared_plan();
   if (closed_) return absl::UnavailableError("the coordinator is closing");
   if (state.plan() != nullptr && !state.wants_new_plan()) {
     return absl::DeadlineExceededError(
@@ -126,13 +141,14 @@ absl::StatusOr<v1::HeartbeatResponse> JobControl::Heartbeat(
   return answer;
 }
 
-absl::Status JobControl::ReportEvaluation(
+absl::StatusOr<v1::ReportEvaluationResponse> JobControl::ReportEvaluation(
     const v1::ReportEvaluationRequest& request) {
   Change change(this);
   TRIBUTARY_RETURN_IF_ERROR(core_.Held());
   const absl::Status status = core_.ReportEvaluation(request);
   TRIBUTARY_RETURN_IF_ERROR(change.Commit());
-  return status;
+  TRIBUTARY_RETURN_IF_ERROR(status);
+  return core_.AnswerReport(request);
 }
 
 absl::StatusOr<v1::AwaitEvaluationResponse> JobControl::AwaitEvaluation(
@@ -172,7 +188,7 @@ absl::StatusOr<v1::ExchangeResponse> JobControl::Exchange(
   };
   const auto decided = [&]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
     return closed_ || (core_.Held().ok() && is_over()) ||
-           rendezvous.Complete(request.group()) != nullptr;
+           rendezvous.IsComplete(request.group());
   };
   TRIBUTARY_RETURN_IF_ERROR(Hold(absl::Condition(&decided), request.wait_ms()));
   if (closed_) return absl::UnavailableError("the coordinator is closing");
@@ -181,8 +197,9 @@ absl::StatusOr<v1::ExchangeResponse> JobControl::Exchange(
     return absl::AbortedError(
         absl::StrCat("plan epoch ", request.plan_epoch(), " is over"));
   }
-  const v1::ExchangeResponse* all = rendezvous.Complete(request.group());
-  if (all != nullptr) return *all;
+  if (auto all = rendezvous.AnswerTo(request.rank(), request.group())) {
+    return *std::move(all);
+  }
   return absl::DeadlineExceededError(
       absl::StrCat("waits for ", rendezvous.Missing(request.group()),
                    " in group ", request.group()));
@@ -223,7 +240,7 @@ v1::JobStatusResponse JobControl::Snapshot() const {
 JobTotals JobControl::Totals() const {
   absl::MutexLock lock(&mu_);
   return JobTotalsOf(core_.state(), core_.reports(), core_.checkpoints(),
-                     core_.decisions().best());
+                     core_.decisions());
 }
 
 std::vector<v1::RegisterRequest> JobControl::Workers() const {

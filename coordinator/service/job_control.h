@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,6 +28,10 @@ namespace tributary {
 // because states have to reach the disk in the order of the changes.
 class JobControl {
  public:
+  // Calls of observers that may wait: half of the threads that the coordinator
+  // has beyond those of its members.
+  static constexpr int kMostObservers = 32;
+
   using Options = JobCore::Options;
 
   explicit JobControl(Options options);
@@ -36,13 +41,15 @@ class JobControl {
   absl::StatusOr<v1::RegisterResponse> Register(
       const v1::RegisterRequest& request);
   absl::Status DeclareModel(const v1::DeclareModelRequest& request);
-  // `member`: the place that the caller's ticket proves; none: it has no place.
+  // `caller`: the place that the caller's ticket proves; none: it has no place.
+  // Observers wait apart from the members of the job.
   absl::StatusOr<v1::Plan> GetPlan(
       const v1::GetPlanRequest& request,
-      const std::optional<MemberPlace>& member = std::nullopt);
+      const std::optional<MemberPlace>& caller = std::nullopt);
   absl::StatusOr<v1::HeartbeatResponse> Heartbeat(
       const v1::HeartbeatRequest& request);
-  absl::Status ReportEvaluation(const v1::ReportEvaluationRequest& request);
+  absl::StatusOr<v1::ReportEvaluationResponse> ReportEvaluation(
+      const v1::ReportEvaluationRequest& request);
   absl::StatusOr<v1::AwaitEvaluationResponse> AwaitEvaluation(
       const v1::AwaitEvaluationRequest& request);
   absl::StatusOr<v1::ExchangeResponse> Exchange(
@@ -149,17 +156,23 @@ class JobControl {
   };
 
   // Waits in a service's call until the condition holds, for at most `wait_ms`.
-  // ResourceExhausted: as many calls as the job has members wait already. Any
-  // client can make such calls: they must not take all threads of the server.
-  absl::Status Hold(const absl::Condition& decided, uint32_t wait_ms)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // ResourceExhausted: as many calls as the job has members wait already, or
+  // kMostObservers of observers. Any client can make such calls: they must not
+  // take all threads of the server, nor observers the members' share.
+  absl::Status Hold(const absl::Condition& decided, uint32_t wait_ms,
+                    bool observes = false) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Waits for the plan in force, under the lock.
+  absl::StatusOr<std::shared_ptr<const v1::Plan>> AwaitPlan(
+      const v1::GetPlanRequest& request,
+      const std::optional<MemberPlace>& caller);
 
   const Clock* const clock_;
   const uint64_t term_;
   mutable absl::Mutex mu_;
   JobCore core_ ABSL_GUARDED_BY(mu_);
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
-  int held_calls_ ABSL_GUARDED_BY(mu_) = 0;
+  int held_calls_ ABSL_GUARDED_BY(mu_) = 0;      // of members
+  int observers_held_ ABSL_GUARDED_BY(mu_) = 0;  // calls of observers
 };
 
 }  // namespace tributary

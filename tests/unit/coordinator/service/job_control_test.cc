@@ -357,6 +357,35 @@ TEST(JobControlTest, CallsThatWaitAreBounded) {
   EXPECT_EQ(ended, members);
 }
 
+TEST(JobControlTest, ObserversThatWaitLeaveTheMembersTheirShare) {
+  JobControl control({.state = Options(), .clock = &Clock::Real()});
+  const int members = Options().job.cluster().servers() + kWorkers;
+  std::vector<std::thread> waiting;
+  std::atomic<int> refused = 0;
+  std::atomic<int> ended = 0;
+  const auto wait = [&](const std::optional<MemberPlace>& caller) {
+    v1::GetPlanRequest request;
+    request.set_wait_ms(10'000);
+    const absl::Status status = control.GetPlan(request, caller).status();
+    refused += absl::IsResourceExhausted(status) ? 1 : 0;
+    ended += absl::IsUnavailable(status) ? 1 : 0;
+  };
+  for (int i = 0; i < JobControl::kMostObservers + 3; ++i) {
+    waiting.emplace_back([&] { wait(MemberPlace{.role = v1::ROLE_OBSERVER}); });
+  }
+  const absl::Time deadline = absl::Now() + kSoon;
+  while (refused < 3 && absl::Now() < deadline) std::this_thread::yield();
+  EXPECT_EQ(refused, 3);
+  for (int i = 0; i < members + 1; ++i) {
+    waiting.emplace_back([&] { wait(std::nullopt); });
+  }
+  while (refused < 4 && absl::Now() < deadline) std::this_thread::yield();
+  control.Close();
+  for (std::thread& thread : waiting) thread.join();
+  EXPECT_EQ(refused, 4) << "one more than the job has members";
+  EXPECT_EQ(ended, JobControl::kMostObservers + members);
+}
+
 TEST(JobControlTest, CloseEndsEveryWait) {
   JobControl control({.state = Options(), .clock = &Clock::Real()});
   std::vector<std::thread> waiting;

@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/wire/crc32c.h"
@@ -34,6 +35,16 @@ class JobSavingTest : public ::testing::Test {
       kept_ = state;
       return absl::OkStatus();
     };
+    options_.save_evaluations =
+        [this](const std::vector<EvaluationRecord>& evaluations) {
+          waiting_.insert(waiting_.end(), evaluations.begin(),
+                          evaluations.end());
+          if (full_) return absl::ResourceExhaustedError("no space");
+          kept_evaluations_.insert(kept_evaluations_.end(), waiting_.begin(),
+                                   waiting_.end());
+          waiting_.clear();
+          return absl::OkStatus();
+        };
     control_ = std::make_unique<JobControl>(options_);
   }
 
@@ -96,8 +107,29 @@ class JobSavingTest : public ::testing::Test {
     const v1::CoordinatorState kept = kept_;
     options_.predecessor.state = &kept;
     options_.predecessor.recorded = recorded;
+    options_.predecessor.evaluations = kept_evaluations_;
+    waiting_.clear();
     control_ = std::make_unique<JobControl>(options_);
     options_.predecessor.state = nullptr;
+  }
+
+  // Every worker reports its part of the evaluation after this step, in which
+  // that many samples are correct.
+  absl::Status Evaluate(int64_t step, uint64_t correct = 0) {
+    absl::Status status;
+    for (const v1::RegisterResponse& worker : workers_) {
+      v1::ReportEvaluationRequest request;
+      request.set_rank(worker.index());
+      request.set_incarnation(worker.incarnation());
+      request.set_step(step);
+      request.set_epoch(1);
+      request.set_term(control_->term());
+      request.mutable_part()->set_samples(5);
+      request.mutable_part()->set_values(5);
+      request.mutable_part()->set_correct(correct);
+      status.Update(control_->ReportEvaluation(request).status());
+    }
+    return status;
   }
 
   void Tick(int64_t seconds = 1) {
@@ -126,6 +158,8 @@ class JobSavingTest : public ::testing::Test {
   bool full_ = false;
   int tries_ = 0;
   v1::CoordinatorState kept_;
+  // On the disk, and not yet.
+  std::vector<EvaluationRecord> kept_evaluations_, waiting_;
   std::unique_ptr<JobControl> control_;
   v1::RegisterResponse server_, workers_[2];
 };

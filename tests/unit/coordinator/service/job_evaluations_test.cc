@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// The evaluations of a job on the disk, and after another coordinator.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/testing/status_matchers.h"
+#include "tests/unit/coordinator/service/job_saving_fixture.h"
+
+namespace tributary {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::StatusIs;
+
+class JobEvaluationsTest : public JobSavingTest {
+ protected:
+  // A job whose epochs have one step, so that every evaluation counts.
+  void Begin(int64_t stop_after) {
+    v1::JobSpec& job = options_.state.job;
+    job.mutable_training()->mutable_loss()->mutable_cross_entropy();
+    job.mutable_evaluation()->set_metric("accuracy");
+    job.mutable_evaluation()->set_every_steps(1);
+    if (stop_after > 0) job.mutable_evaluation()->set_stop_after(stop_after);
+    control_ = std::make_unique<JobControl>(options_);
+    JobSavingTest::Begin();
+  }
+  v1::ReportEvaluationRequest Part(int rank, int64_t step, uint64_t term) {
+    v1::ReportEvaluationRequest request;
+    request.set_rank(static_cast<uint32_t>(rank));
+    request.set_incarnation(workers_[rank].incarnation());
+    request.set_step(step);
+    request.set_term(term);
+    return request;
+  }
+};
+
+TEST_F(JobEvaluationsTest, TheStateDoesNotGrowWithThem) {
+  Begin(/*stop_after=*/0);
+  const int before = tries_;
+  for (int64_t step = 1; step <= 50; ++step) {
+    ASSERT_TRUE(Evaluate(step).ok());
+  }
+  EXPECT_EQ(kept_evaluations_.size(), 50u);
+  EXPECT_EQ(tries_, before) << "the state is not written again";
+  EXPECT_EQ(kept_.evaluations_size(), 0);
+}
+
+TEST_F(JobEvaluationsTest, AJobThatDecidesByThemKeepsTheLastAlone) {
+  Begin(/*stop_after=*/100);
+  for (int64_t step = 1; step <= 50; ++step) {
+    ASSERT_TRUE(Evaluate(step, step == 20 ? 5 : 1).ok());
+  }
+  ASSERT_EQ(kept_.evaluations_size(), 1);
+  EXPECT_EQ(kept_.evaluations(0).step(), 50);
+  const v1::EvaluationsDecided& decided = kept_.evaluations(0).decided();
+  EXPECT_EQ(decided.best_step(), 20);
+  EXPECT_EQ(decided.best_value(), 1);
+  EXPECT_EQ(decided.since_best(), 30);
+  EXPECT_EQ(decided.newest_step(), 50);
+}
+
+TEST_F(JobEvaluationsTest, ASuccessorDecidesAsTheOneBeforeWouldHave) {
+  for (const bool damaged : {false, true}) {
+    kept_evaluations_.clear();
+    Begin(/*stop_after=*/3);
+    ASSERT_TRUE(Evaluate(1, 3).ok());
+    ASSERT_TRUE(Evaluate(2, 2).ok());
+    // A line of the file cannot be read, and another shows a wrong number.
+    if (damaged) {
+      kept_evaluations_.erase(kept_evaluations_.begin());
+      kept_evaluations_[0].metrics["accuracy"] = 1;
+    }
+    TakeOver();
+    EXPECT_EQ(control_->Totals().best.step, 1);
+    ASSERT_TRUE(Evaluate(3, 2).ok());
+    EXPECT_EQ(control_->Snapshot().phase(), v1::JOB_PHASE_RUNNING);
+    ASSERT_TRUE(Evaluate(4, 2).ok());
+    EXPECT_EQ(control_->Snapshot().phase(), v1::JOB_PHASE_STOPPING) << damaged;
+    EXPECT_EQ(kept_.stop_step(), 3) << "the last step";
+  }
+}
+
+// The evaluation was written, but the coordinator ended before its state was.
+TEST_F(JobEvaluationsTest, AnEvaluationThatTheStateDoesNotKnowCountsOnce) {
+  Begin(/*stop_after=*/3);
+  ASSERT_TRUE(Evaluate(1, 3).ok());
+  const v1::CoordinatorState before = kept_;
+  ASSERT_TRUE(Evaluate(2, 1).ok());
+  kept_ = before;
+  TakeOver();
+  ASSERT_TRUE(Evaluate(2, 1).ok());  // told again
+  EXPECT_EQ(kept_.evaluations(0).decided().since_best(), 1);
+  EXPECT_EQ(kept_evaluations_.size(), 2u);
+}
+
+TEST_F(JobEvaluationsTest, TheStateOfAnOlderProgramHasAllOfThem) {
+  Begin(/*stop_after=*/3);
+  const std::vector<EvaluationRecord> all = {
+      {.step = 1, .metrics = {{"accuracy", 0.5}}},
+      {.step = 2, .metrics = {{"accuracy", 0.4}}}};
+  kept_.clear_evaluations();
+  for (const EvaluationRecord& one : all) {
+    SaveEvaluation(one, kept_.mutable_evaluations());
+  }
+  kept_evaluations_ = all;  // as JobRun::FindEvaluations finds them
+  TakeOver();
+  ASSERT_EQ(kept_.evaluations_size(), 1);
+  EXPECT_EQ(kept_.evaluations(0).decided().best_step(), 1);
+  EXPECT_EQ(kept_.evaluations(0).decided().since_best(), 1);
+}
+
+TEST_F(JobEvaluationsTest, AManifestHasTheLastBeforeItsStep) {
+  Begin(/*stop_after=*/100);
+  for (const int64_t step : {1, 2, 3}) {
+    ASSERT_TRUE(Evaluate(step, step == 2 ? 2 : 3).ok());
+  }
+  v1::HeartbeatRequest beat = Beat(v1::ROLE_SERVER, server_);
+  v1::CheckpointReport* report = beat.add_checkpoints();
+  report->set_step(2);
+  report->set_plan_epoch(1);
+  report->mutable_file()->set_name("shard-0-of-1");
+  ASSERT_TRUE(control_->Heartbeat(beat).ok());
+  const std::optional<PendingManifest> pending = control_->NextManifest();
+  ASSERT_TRUE(pending.has_value());
+  ASSERT_EQ(pending->manifest.evaluations_size(), 1);
+  EXPECT_EQ(pending->manifest.evaluations(0).step(), 2);
+  EXPECT_EQ(pending->manifest.evaluations(0).decided().best_step(), 1);
+  EXPECT_EQ(pending->manifest.evaluations(0).decided().since_best(), 1);
+
+  // Another run is resumed from it.
+  options_.state.start.step = 2;
+  options_.state.start.manifest =
+      std::make_shared<v1::CheckpointManifest>(pending->manifest);
+  control_ = std::make_unique<JobControl>(options_);
+  EXPECT_EQ(control_->Totals().best.step, 1);
+  EXPECT_EQ(control_->Totals().best.value, 0.6);
+  EXPECT_EQ(control_->Snapshot().test().at("accuracy"), 0.4);
+  // It may compare by another metric: then only the last has a value.
+  options_.state.job.mutable_evaluation()->set_metric("loss");
+  control_ = std::make_unique<JobControl>(options_);
+  EXPECT_EQ(control_->Totals().best.step, 2);
+  EXPECT_EQ(control_->Totals().best.value, 0);
+}
+
+TEST_F(JobEvaluationsTest, WhileTheDiskIsFullTheyWaitAndTheJobGoesOn) {
+  Begin(/*stop_after=*/0);
+  full_ = true;
+  ASSERT_TRUE(Evaluate(1).ok());
+  ASSERT_TRUE(Evaluate(2).ok());
+  const auto notices = control_->WaitForUpdate(absl::ZeroDuration()).notices;
+  ASSERT_EQ(notices.size(), 1u);
+  EXPECT_THAT(notices[0], HasSubstr("cannot save an evaluation, and tries "
+                                    "again: no space"));
+  const auto answer = control_->ReportEvaluation(Part(0, 2, 1));
+  ASSERT_TRUE(answer.ok());
+  EXPECT_FALSE(answer->has_saved_step()) << "its sender keeps it";
+  full_ = false;
+  Tick();
+  EXPECT_EQ(kept_evaluations_.size(), 2u);
+  EXPECT_EQ(control_->ReportEvaluation(Part(0, 2, 1))->saved_step(), 2);
+}
+
+// Otherwise the evaluation after step 2 would be complete, and that after
+// step 1, of which the coordinator before had a part, would never be.
+TEST_F(JobEvaluationsTest, ASenderThatDoesNotKnowTheTermHasToRepeatFirst) {
+  Begin(/*stop_after=*/0);
+  ASSERT_TRUE(control_->ReportEvaluation(Part(0, 1, 1)).ok());
+  TakeOver();
+  ASSERT_TRUE(control_->ReportEvaluation(Part(1, 1, 2)).ok());
+  EXPECT_THAT(control_->ReportEvaluation(Part(0, 2, 1)),
+              StatusIs(absl::StatusCode::kAborted,
+                       "an evaluation for the coordinator of term 1; this one "
+                       "has term 2"));
+  ASSERT_TRUE(control_->ReportEvaluation(Part(0, 1, 2)).ok());
+  ASSERT_TRUE(control_->ReportEvaluation(Part(0, 2, 2)).ok());
+  ASSERT_TRUE(control_->ReportEvaluation(Part(1, 2, 2)).ok());
+  EXPECT_EQ(kept_evaluations_.size(), 2u);
+}
+
+}  // namespace
+}  // namespace tributary
