@@ -100,8 +100,8 @@ void Checkpointer::Writer::Run() {
       }
       work = collector_.Take();
     }
-    Tell(Write(work.snapshot));
     for (const Written& failed : work.failed) Tell(failed);
+    Tell(Write(work.snapshot));
   }
 }
 

@@ -37,26 +37,25 @@ void SnapshotCollector::Add(int64_t step, BlockSnapshot block,
   open.blocks.push_back(std::move(block));
   open.pause_micros += pause_micros;
   if (open.blocks.size() < num_blocks_) return;
+  std::sort(open.blocks.begin(), open.blocks.end(),
+            [](const BlockSnapshot& a, const BlockSnapshot& b) {
+              return a.block.index < b.block.index;
+            });
   if (waiting_) {
     given_up_.push_back(
-        {.step = step,
+        {.step = waiting_->step,
          .file = absl::ResourceExhaustedError(absl::StrCat(
-             "the checkpoint of step ", step, " is given up: that of step ",
-             waiting_->step, " still waits to be written")),
-         .pause_seconds = 1e-6 * static_cast<double>(open.pause_micros)});
-  } else {
-    std::sort(open.blocks.begin(), open.blocks.end(),
-              [](const BlockSnapshot& a, const BlockSnapshot& b) {
-                return a.block.index < b.block.index;
-              });
-    waiting_ = std::move(open);
+             "the disk is slower than the checkpoints: that of step ",
+             waiting_->step, " still waited when step ", step, " was due")),
+         .pause_seconds = 1e-6 * static_cast<double>(waiting_->pause_micros)});
   }
+  waiting_ = std::move(open);
   open_.erase(step);
 }
 
 SnapshotCollector::Work SnapshotCollector::Take() {
-  Work work{*std::exchange(waiting_, std::nullopt),
-            std::exchange(given_up_, {})};
+  Work work{std::exchange(given_up_, {}),
+            *std::exchange(waiting_, std::nullopt)};
   return work;
 }
 

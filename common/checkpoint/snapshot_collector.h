@@ -43,9 +43,10 @@ struct WrittenSnapshot {
 
 // Collects the snapshots of a shard's blocks and decides which steps are
 // written. A step is complete when all blocks have come. One complete step
-// waits until the writer takes it; a step that completes meanwhile is given up,
-// because a disk that is too slow must not fill the memory. A plain object: its
-// owner locks.
+// waits until the writer takes it. When a later one completes meanwhile, the
+// waiting one is given up, because a disk that is too slow must not fill the
+// memory, and the last step of a job must be written. A plain object: its owner
+// locks.
 class SnapshotCollector {
  public:
   explicit SnapshotCollector(size_t num_blocks) : num_blocks_(num_blocks) {}
@@ -57,8 +58,8 @@ class SnapshotCollector {
   // Whether a step waits to be written.
   bool due() const { return waiting_.has_value(); }
   struct Work {
-    ShardSnapshot snapshot;               // write it
-    std::vector<WrittenSnapshot> failed;  // later steps: report them after it
+    std::vector<WrittenSnapshot> failed;  // earlier steps: report them first
+    ShardSnapshot snapshot;               // then write this one
   };
   // Requires due().
   Work Take();
@@ -67,7 +68,7 @@ class SnapshotCollector {
   const size_t num_blocks_;                // of the shard; at least 1
   std::map<int64_t, ShardSnapshot> open_;  // [step], some blocks missing
   std::optional<ShardSnapshot> waiting_;
-  std::vector<WrittenSnapshot> given_up_;  // completed while one waited
+  std::vector<WrittenSnapshot> given_up_;  // a later step took their place
 };
 
 }  // namespace tributary

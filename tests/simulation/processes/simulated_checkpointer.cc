@@ -38,12 +38,12 @@ void SimulatedCheckpointer::WriteNext() {
                         process_, World::Kind::kIdle,
                         [self = shared_from_this(), work = collector_.Take()] {
                           self->writing_ = false;
+                          for (const WrittenSnapshot& failed : work.failed)
+                            self->Report(failed);
                           const ShardSnapshot& snapshot = work.snapshot;
                           self->Report({.step = snapshot.step,
                                         .file = self->context_->disk.WriteShard(
                                             self->series_, snapshot)});
-                          for (const WrittenSnapshot& failed : work.failed)
-                            self->Report(failed);
                           if (!self->closing_) return self->WriteNext();
                           if (self->on_finished_) self->on_finished_();
                         });

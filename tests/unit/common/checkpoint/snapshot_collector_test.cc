@@ -64,19 +64,22 @@ TEST_F(SnapshotCollectorTest, AStepIsDueOnceEveryBlockHasCome) {
   EXPECT_EQ(images[1].state[0][1], -5) << "the state is a copy";
 }
 
-TEST_F(SnapshotCollectorTest, AStepThatFindsAnotherWaitingIsGivenUp) {
+// The last one is that of the job's end.
+TEST_F(SnapshotCollectorTest, AWaitingStepGivesWayToALaterOne) {
   AddAll(10);
   AddAll(20);
   AddAll(30);
   const SnapshotCollector::Work work = collector_.Take();
-  EXPECT_EQ(work.snapshot.step, 10);
+  EXPECT_EQ(work.snapshot.step, 30);
+  EXPECT_EQ(work.snapshot.blocks.size(), 2u);
   ASSERT_EQ(work.failed.size(), 2u);
-  EXPECT_EQ(work.failed[0].step, 20);
-  EXPECT_EQ(work.failed[1].step, 30);
+  EXPECT_EQ(work.failed[0].step, 10);
+  EXPECT_EQ(work.failed[1].step, 20);
   EXPECT_DOUBLE_EQ(work.failed[1].pause_seconds, 20e-6);
   EXPECT_THAT(work.failed[1].file.status(),
               StatusIs(absl::StatusCode::kResourceExhausted,
-                       "that of step 10 still waits"));
+                       "that of step 20 still waited when step 30 was due"));
+  EXPECT_FALSE(collector_.due());
 }
 
 TEST_F(SnapshotCollectorTest, AStepMayWaitWhileTheOneBeforeIsWritten) {

@@ -91,8 +91,8 @@ class AllReduceSynchronizerTest : public testing::TemporaryFolderTest,
                 absl::Status* status);
   absl::StatusOr<int64_t> TrainStep(const Rank& rank, int64_t step,
                                     AllReduceSynchronizer& synchronizer);
-  // Waits for this rank's checkpoint file of step 2: a step that completes
-  // while an earlier one waits for the writer is given up.
+  // Waits for this rank's checkpoint file of step 2: a step that waits for the
+  // writer is given up when a later one completes.
   void AwaitFile(const Rank& rank);
 
   absl::Mutex mu_;
