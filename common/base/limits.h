@@ -36,6 +36,10 @@ inline constexpr int kMaxRanks = 1024;
 // Limit of the states that an optimizer has for each parameter.
 inline constexpr int kMaxStates = 16;
 
+// Limit of strategy.parameter_server.bucket_bytes. With one server a block of
+// this size is one message.
+inline constexpr uint64_t kMaxBucketBytes = uint64_t{64} << 20;
+
 // The largest head that the attention kernels compute.
 inline constexpr int64_t kMaxHeadDim = 256;
 

@@ -117,7 +117,8 @@ constexpr FieldRule kRules[] = {
     Limits("WarmupScheduleSpec.eta_min", kNotNegative),
 
     Default("ParameterServerSpec.sync", "bsp"),
-    Limits("ParameterServerSpec.bucket_bytes", Between(1 << 10, 1 << 30)),
+    Limits("ParameterServerSpec.bucket_bytes",
+           Between(1 << 10, kMaxBucketBytes)),
     Default("ParameterServerSpec.sync_timeout_seconds", "120",
             {.min = 0, .max = 86400, .above_min = true}),
     Limits("ParameterServerSpec.top_k_fraction",

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/limits.h"
 #include "common/status/status_macros.h"
 
 namespace tributary {

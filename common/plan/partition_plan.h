@@ -83,7 +83,6 @@ class PartitionPlan {
   // there is any weight. 256 GiB of weights on one server by default.
   static constexpr int64_t kMaxBlocks = 1 << 16;
   static constexpr size_t kMaxParameters = 1 << 16;
-  static constexpr uint64_t kMaxBucketBytes = 64 << 20;
   static constexpr int64_t kMinBlockElements = 16 * kGrainElements;
 
   // The bucket size of a job that names none. On one machine few large blocks

@@ -191,7 +191,7 @@ constexpr SpoiledLine kSpoiledLines[] = {
      "cluster.lease_seconds, 10, got 5"},
     {9, "strategy: {parameter_server: {bucket_bytes: 2GiB}}\ntraining:",
      "job.yaml:9: strategy.parameter_server.bucket_bytes must be at least 1KiB "
-     "and at most 1GiB, got 2GiB"},
+     "and at most 64MiB, got 2GiB"},
     {12, "  optimizer: {sgd: {learning_rate: 0.1}}\n  gradient_accumulation: 0",
      "job.yaml:13: training.gradient_accumulation must be at least 1 and at "
      "most 65536, got 0"},

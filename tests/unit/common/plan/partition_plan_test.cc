@@ -177,8 +177,7 @@ TEST(PartitionPlanTest, RefusesMoreBlocksThanItsLimit) {
             absl::string_view::npos)
       << refused.status();
   // In blocks of 64 MiB they are 4096.
-  const auto plan =
-      PartitionPlan::Create(huge, 1, PartitionPlan::kMaxBucketBytes);
+  const auto plan = PartitionPlan::Create(huge, 1, kMaxBucketBytes);
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(plan->num_blocks(), 4096);
   ParameterSpecs many(PartitionPlan::kMaxParameters + 1);
@@ -206,7 +205,7 @@ TEST(PartitionPlanTest, DefaultBlocksOfAHugeModelAreNotTooMany) {
   for (const bool one_machine : {false, true}) {
     const uint64_t bucket =
         PartitionPlan::DefaultBucketBytes(bytes, 1, one_machine);
-    EXPECT_EQ(bucket, PartitionPlan::kMaxBucketBytes);
+    EXPECT_EQ(bucket, kMaxBucketBytes);
     EXPECT_TRUE(
         PartitionPlan::Create({{"w", {int64_t{1} << 38}}}, 1, bucket).ok());
   }
