@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/unique_fd.h"
@@ -24,6 +25,14 @@ absl::Status CheckAddress(absl::string_view address) {
       !absl::SimpleAtoi(address.substr(colon + 1), &port)) {
     return absl::InvalidArgumentError(
         absl::StrCat("address must be HOST:PORT, got \"", address, "\""));
+  }
+  // Whether the last number is a port or a part of the address is not told.
+  const absl::string_view host = address.substr(0, colon);
+  if (absl::StrContains(host, ':') &&
+      (host.front() != '[' || host.back() != ']')) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("an IPv6 address wants brackets: [", host, "]",
+                     address.substr(colon), ", got \"", address, "\""));
   }
   if (port > 65535) {
     return absl::InvalidArgumentError(

@@ -21,6 +21,18 @@ TEST(AddressTest, HostAndPortAreWanted) {
                   "the port of 0.0.0.0:99999 is too large: at most 65535"));
 }
 
+TEST(AddressTest, AnIpv6AddressWithoutBracketsIsAmbiguous) {
+  for (const char* bare : {"::1:0", ":::7000", "fe80::1:80", "[::1:80"}) {
+    EXPECT_THAT(
+        CheckAddress(bare),
+        testing::StatusIs(absl::StatusCode::kInvalidArgument, "wants brackets"))
+        << bare;
+  }
+  EXPECT_THAT(CheckAddress("::1:0"),
+              testing::StatusIs(absl::StatusCode::kInvalidArgument,
+                                "brackets: [::1]:0, got \"::1:0\""));
+}
+
 TEST(AddressTest, AResolverGetsIpv6AddressesWithoutBrackets) {
   EXPECT_EQ(LookupHostOf("[fd00::1]:7090"), "fd00::1");
   EXPECT_EQ(LookupHostOf("10.0.0.1:7090"), "10.0.0.1");

@@ -79,7 +79,7 @@ TEST_F(AccessTest, GroupsAreInClearTextAndSoForThisMachineAlone) {
   const Access encrypted =
       Access::Read({.tls = Folder(PeerRole::kWorker)}, PeerRole::kWorker)
           .value();
-  for (const char* here : {"127.0.0.1:0", "localhost:7070", "::1:0"}) {
+  for (const char* here : {"127.0.0.1:0", "localhost:7070", "[::1]:0"}) {
     EXPECT_TRUE(encrypted.CheckListenInClear(here).ok()) << here;
   }
   for (const char* open : {"10.0.0.1:0", "fd00::2:0", "0.0.0.0:7079"}) {
