@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <optional>
 #include <system_error>
@@ -15,6 +14,7 @@
 #include "cli/run/ask_worker.h"
 #include "common/cost/measurement.h"
 #include "common/cost/strategies.h"
+#include "common/host/small_file.h"
 #include "common/status/status_macros.h"
 
 namespace tributary {
@@ -64,16 +64,8 @@ absl::StatusOr<ComputeMeasurement> AskForCompute(
 }
 
 absl::StatusOr<ComputeMeasurement> ReadMeasurement(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return absl::NotFoundError(absl::StrCat("cannot read ", path));
-  std::string text(kMostMeasured + 1, 0);
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(file.gcount());
-  if (text.size() > kMostMeasured) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ": a measurement of more than ", kMostMeasured >> 20,
-                     " MiB is none"));
-  }
+  TRIBUTARY_ASSIGN_OR_RETURN(const std::string text,
+                             ReadSmallFile(path, kMostMeasured));
   const std::vector<std::string> lines =
       absl::StrSplit(text, '\n', absl::SkipEmpty());
   absl::StatusOr<ComputeMeasurement> measured = MeasurementOfLines(lines);

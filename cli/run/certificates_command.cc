@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <string>
 #include <utility>
@@ -17,6 +15,7 @@
 #include "cli/terminal/console.h"
 #include "cli/terminal/exit_codes.h"
 #include "common/host/private_files.h"
+#include "common/host/small_file.h"
 #include "common/security/certificate_authority.h"
 #include "common/status/status_macros.h"
 #include "common/wire/member_ticket.h"
@@ -57,9 +56,7 @@ struct CertificateOptions {
 };
 
 absl::StatusOr<std::string> ReadText(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return absl::NotFoundError(absl::StrCat(path, ": cannot be read"));
-  return std::string{std::istreambuf_iterator<char>(file), {}};
+  return ReadSmallFile(path, kMostPemBytes);
 }
 
 // The authority of OUT/ca; a new one, which is written there, if there is none.

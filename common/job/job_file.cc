@@ -5,9 +5,9 @@
 
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <utility>
 
+#include "common/host/small_file.h"
 #include "common/job/override.h"
 #include "common/job/proto_reader.h"
 #include "common/job/resolve.h"
@@ -33,17 +33,7 @@ absl::StatusOr<std::string> ReadJobText(const std::string& path) {
     return absl::InvalidArgumentError(
         absl::StrCat(path, ": wants a job file, got a folder"));
   }
-  std::ifstream stream(path, std::ios::binary);
-  std::string text(kMaxYamlBytes + 1, '\0');
-  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (stream.bad() || !stream.eof()) {
-    return absl::InvalidArgumentError(
-        stream.gcount() > static_cast<std::streamsize>(kMaxYamlBytes)
-            ? absl::StrCat(path, ": wants at most ", kMaxYamlBytes, " bytes")
-            : absl::StrCat(path, ": cannot be read"));
-  }
-  text.resize(static_cast<size_t>(stream.gcount()));
-  return text;
+  return ReadSmallFile(path, kMaxYamlBytes);
 }
 
 namespace {

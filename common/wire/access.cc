@@ -2,14 +2,13 @@
 #include "common/wire/access.h"
 
 #include <algorithm>
-#include <fstream>
 #include <iostream>
-#include <iterator>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "common/host/address.h"
+#include "common/host/small_file.h"
 #include "common/status/status_macros.h"
 #include "nlohmann/json.hpp"
 
@@ -18,6 +17,7 @@ namespace {
 
 constexpr char kStandardInput[] = "-";
 constexpr size_t kShortestToken = 32;
+constexpr size_t kMostTokenBytes = 64 << 10;  // of its file
 // How often a process looks for newer certificates.
 constexpr absl::Duration kReload = absl::Seconds(5);
 constexpr size_t kLongestLine = 64 << 10;
@@ -54,10 +54,7 @@ absl::StatusOr<Credential> ReadCredentialOf(const std::string& folder) {
                                              &own.certificate},
         {PeerCredentials::kKeyFile, &own.key}}) {
     const std::string path = absl::StrCat(folder, "/", name);
-    std::ifstream file(path, std::ios::binary);
-    if (!file)
-      return absl::NotFoundError(absl::StrCat(path, ": cannot be read"));
-    *text = std::string{std::istreambuf_iterator<char>(file), {}};
+    TRIBUTARY_ASSIGN_OR_RETURN(*text, ReadSmallFile(path, kMostPemBytes));
   }
   return own;
 }
@@ -177,9 +174,8 @@ absl::Status Access::CheckListenInClear(absl::string_view address) const {
 }
 
 absl::StatusOr<std::string> ReadToken(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return absl::NotFoundError(absl::StrCat(path, ": cannot be read"));
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  TRIBUTARY_ASSIGN_OR_RETURN(const std::string text,
+                             ReadSmallFile(path, kMostTokenBytes));
   std::string token(absl::StripAsciiWhitespace(text));
   if (token.size() < kShortestToken) {
     return absl::InvalidArgumentError(

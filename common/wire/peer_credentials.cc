@@ -7,15 +7,14 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <functional>
-#include <iterator>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "common/host/small_file.h"
 #include "common/status/status_macros.h"
 
 namespace tributary {
@@ -67,11 +66,7 @@ class PeerVerifier final : public ExternalCertificateVerifier {
 };
 
 absl::StatusOr<std::string> ReadPem(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) {
-    return absl::NotFoundError(absl::StrCat(path, ": cannot be read"));
-  }
-  return std::string{std::istreambuf_iterator<char>(file), {}};
+  return ReadSmallFile(path, kMostPemBytes);
 }
 
 absl::Status Named(const std::string& name, const absl::Status& status) {

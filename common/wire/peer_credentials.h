@@ -16,6 +16,9 @@
 
 namespace tributary {
 
+// Limit of a file with certificates or a key.
+inline constexpr size_t kMostPemBytes = 1 << 20;
+
 // The certificate of this process, and the rules by which it accepts those of
 // its peers. Both ends of a connection show one (TLS, RFC 8446). A peer's
 // must come from the same authority and name a role of Tributary. If both name

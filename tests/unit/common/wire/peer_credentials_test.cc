@@ -214,7 +214,7 @@ TEST_F(PeerCredentialsTest, AWrongFileIsNamed) {
     return std::string(
         PeerCredentials::FromFolder(Path("mine")).status().message());
   };
-  EXPECT_EQ(error(), Path("mine/ca.crt") + ": cannot be read");
+  EXPECT_EQ(error(), Path("mine/ca.crt") + ": there is no such file");
   WriteFolder("mine", authority_, PeerRole::kWorker);
   EXPECT_EQ(error(), "");
   Write("mine/tls.key", Issue(authority_, "", PeerRole::kWorker).key);

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/host/small_file.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/base/unique_fd.h"
+#include "tests/testing/status_matchers.h"
+#include "tests/testing/temporary_folder.h"
+
+namespace tributary {
+namespace {
+
+using testing::StatusIs;
+constexpr absl::StatusCode kInvalid = absl::StatusCode::kInvalidArgument;
+
+class SmallFileTest : public testing::TemporaryFolderTest {
+ protected:
+  absl::StatusOr<std::string> ReadAtMost(size_t bytes, const std::string& name,
+                                         absl::Duration patience = {}) {
+    return ReadSmallFile(Path(name), bytes, patience);
+  }
+};
+
+TEST_F(SmallFileTest, ReadsUpToTheLimit) {
+  Write("file", "four");
+  EXPECT_EQ(ReadAtMost(4, "file").value(), "four");
+  EXPECT_THAT(ReadAtMost(3, "file"),
+              StatusIs(kInvalid, "file: wants at most 3 bytes"));
+  Write("empty", "");
+  EXPECT_EQ(ReadAtMost(4, "empty").value(), "");
+}
+
+TEST_F(SmallFileTest, WhatIsNoFileIsNamed) {
+  EXPECT_THAT(ReadAtMost(4, "none"),
+              StatusIs(absl::StatusCode::kNotFound, "there is no such file"));
+  EXPECT_THAT(ReadAtMost(4, ""), StatusIs(kInvalid, "got a folder"));
+  EXPECT_THAT(ReadSmallFile("/dev/zero", 1 << 20),
+              StatusIs(kInvalid, "/dev/zero: wants at most 1048576 bytes"));
+}
+
+TEST_F(SmallFileTest, APipeIsReadAndNeverWaitedForInVain) {
+  ASSERT_EQ(mkfifo(Path("pipe").c_str(), 0600), 0);
+  EXPECT_EQ(ReadAtMost(9, "pipe").value(), "") << "nobody writes";
+  UniqueFd writer(open(Path("pipe").c_str(), O_RDWR));
+  ASSERT_EQ(write(writer.get(), "part", 4), 4);
+  EXPECT_THAT(ReadAtMost(9, "pipe"),
+              StatusIs(kInvalid, "pipe: its writer was not done within 0"));
+}
+
+}  // namespace
+}  // namespace tributary
