@@ -197,7 +197,7 @@ std::string ChildProcess::Obituary() const {
   std::string text;
   if (killed()) {
     const int signal = WTERMSIG(*wait_status_);
-    const bool kernels = signal == SIGKILL && !killed_by_us_;
+    const bool kernels = signal == SIGKILL && !kill_sent_;
     text = absl::StrCat(options_.name, " was killed by signal ", signal, " (",
                         strsignal(signal),
                         kernels ? ", perhaps out of memory)" : ")");
@@ -212,7 +212,7 @@ std::string ChildProcess::Obituary() const {
 
 void ChildProcess::Kill() {
   if (wait_status_) return;
-  killed_by_us_ = true;
+  kill_sent_ = true;
   kill(-pid_, SIGKILL);
 }
 

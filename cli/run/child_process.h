@@ -59,6 +59,7 @@ class ChildProcess {
   std::string Obituary() const;
 
   void Kill();  // kills the group with SIGKILL; Ended turns true soon
+  bool kill_sent() const { return kill_sent_; }
 
  private:
   ChildProcess(Options options, pid_t pid)
@@ -68,7 +69,7 @@ class ChildProcess {
   const pid_t pid_;
   const int64_t started_micros_ = Clock::Real().NowMicros();
   std::optional<int> wait_status_;
-  bool killed_by_us_ = false;
+  bool kill_sent_ = false;
 };
 
 // The last line that is not blank, cut to 2048 bytes; empty when there is none.

@@ -63,10 +63,7 @@ absl::Status Children::StartAgain(std::unique_ptr<ChildProcess>* child) {
 
 void Children::KillIf(const std::function<bool(const ChildProcess&)>& lost) {
   for (const auto& child : children_) {
-    if (child->Ended() || killed_.count(child->pid()) > 0 || !lost(*child)) {
-      continue;
-    }
-    killed_.insert(child->pid());
+    if (child->Ended() || child->kill_sent() || !lost(*child)) continue;
     child->Kill();
   }
 }

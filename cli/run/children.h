@@ -5,7 +5,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -67,7 +66,6 @@ class Children {
   std::vector<std::unique_ptr<ChildProcess>> children_;
   RestartBudget budget_;
   std::map<std::string, int64_t> due_micros_;  // of the next start, by name
-  std::set<pid_t> killed_;
   bool failed_ = false;  // a child ended and is not replaced
 };
 
