@@ -88,16 +88,23 @@ void CheckpointLedger::FailWhatIsPassed() {
 }
 
 void CheckpointLedger::Bound() {
-  size_t open = 0;
-  for (const auto& [step, entry] : entries_) open += entry.failed ? 0 : 1;
-  if (open > kMaxOpen) {
-    const auto oldest =
-        std::find_if(entries_.begin(), entries_.end(),
-                     [](const auto& entry) { return !entry.second.failed; });
-    Fail(oldest->first,
-         absl::StrCat("only ", oldest->second.reports.size(), " of ",
-                      holders_.size(), " ", HolderNoun(),
-                      " have written it, and ", open - 1, " later ones wait"));
+  std::vector<int64_t> open;
+  for (const auto& [step, entry] : entries_) {
+    if (!entry.failed) open.push_back(step);
+  }
+  if (open.size() > kMaxOpen) {
+    const auto written = [this](int64_t step) {
+      return entries_[step].reports.size();
+    };
+    // If all have written the oldest, its manifest is being written now.
+    const int64_t step = written(open[0]) < holders_.size() ? open[0] : open[1];
+    const std::string others =
+        absl::StrCat(", and ", open.size() - 1, " others wait");
+    Fail(step,
+         written(step) < holders_.size()
+             ? absl::StrCat("only ", written(step), " of ", holders_.size(),
+                            " ", HolderNoun(), " have written it", others)
+             : absl::StrCat("its manifest is not written yet", others));
   }
   // A late report for an erased step fails the step again: the other writers
   // have passed it.

@@ -211,7 +211,7 @@ TEST(CheckpointLedgerTest, CheckpointsThatWaitAreBounded) {
   ledger.Add(kServer0, Written(17, "f"));
   EXPECT_THAT(ledger.TakeNotices(),
               ElementsAre("the checkpoint of step 1 failed: only 1 of 2 "
-                          "servers have written it, and 16 later ones wait"));
+                          "servers have written it, and 16 others wait"));
   EXPECT_THAT(ledger.TakeFailed(), ElementsAre(1));
   for (int64_t step = 2; step <= 17; ++step)
     ledger.Add(kServer1, Written(step, "g"));
@@ -304,6 +304,26 @@ TEST(CheckpointLedgerTest, TheErrorIsThatOfTheNewestCheckpoint) {
   ledger.Add(kServer0, Written(45, "zero"));
   ledger.Settle(45, absl::OkStatus(), 3);
   EXPECT_EQ(ledger.error(), "");
+}
+
+// Their manifests are written one by one, the oldest first.
+TEST(CheckpointLedgerTest, WholeOnesThatWaitForTheirManifestsAreBoundedToo) {
+  CheckpointLedger ledger;
+  ledger.Begin(0, {kServer0, kServer1});
+  const auto last = static_cast<int64_t>(CheckpointLedger::kMaxOpen) + 1;
+  for (int64_t step = 1; step <= last; ++step) {
+    ledger.Add(kServer0, Written(step, "a"));
+    ledger.Add(kServer1, Written(step, "b"));
+  }
+  EXPECT_THAT(ledger.TakeNotices(),
+              ElementsAre("the checkpoint of step 2 failed: its manifest is "
+                          "not written yet, and 16 others wait"));
+  ASSERT_TRUE(ledger.Next().has_value());
+  EXPECT_EQ(ledger.Next()->step, 1);
+  ledger.Add(kServer0, Written(last + 1, "a"));
+  EXPECT_THAT(ledger.TakeNotices(),
+              ElementsAre(::testing::HasSubstr("the checkpoint of step 3 ")))
+      << "the newest may be the job's last";
 }
 
 }  // namespace
