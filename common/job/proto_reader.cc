@@ -20,6 +20,18 @@ using google::protobuf::Message;
 using google::protobuf::OneofDescriptor;
 using google::protobuf::Reflection;
 
+constexpr char kLearningRateHint[] =
+    "; the learning rate is a field of the optimizer, as in training: "
+    "{optimizer: {adam: {learning_rate: 0.001}}}";
+
+// Whether somebody looks for the learning rate above its message.
+bool IsLearningRate(const std::string& name, const Descriptor& descriptor) {
+  return (name == "lr" || name == "learning_rate") &&
+         (descriptor.name() == "JobSpec" ||
+          descriptor.name() == "TrainingSpec" ||
+          descriptor.name() == "OptimizerSpec");
+}
+
 // A path in messages; the job itself has an empty path.
 std::string Owner(const std::string& path) {
   return path.empty() ? "the job" : path;
@@ -70,7 +82,9 @@ absl::Status ProtoReader::UnknownField(int line, const std::string& name,
                                        const std::string& path,
                                        const Descriptor& descriptor) const {
   return Error(line, "unknown field ", Quoted(name), " in ", Owner(path),
-               NameHint(name, FieldNames(descriptor), Owner(path)));
+               IsLearningRate(name, descriptor)
+                   ? kLearningRateHint
+                   : NameHint(name, FieldNames(descriptor), Owner(path)));
 }
 
 absl::Status ProtoReader::ReadMessage(const YamlNode& node,

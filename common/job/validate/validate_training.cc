@@ -215,6 +215,14 @@ absl::Status ValidateCluster(const Places& places, const v1::JobSpec& job) {
   const Strategy strategy = StrategyOf(job);
   if (strategy.uses_servers()) {
     if (job.cluster().servers() > 0) return absl::OkStatus();
+    // A job that was resolved without servers has 0 of them in its file.
+    constexpr char kStrategy[] = "strategy.parameter_server";
+    if (places.Find(kStrategy).starts_with("--set") &&
+        !places.Find("cluster.servers").starts_with("--set")) {
+      return places.Error(kStrategy, kStrategy,
+                          " wants at least 1 server, and cluster.servers is "
+                          "0: add --servers 1");
+    }
     return places.Error("cluster.servers", "cluster.servers",
                         " must be at least 1 and at most 256, got 0");
   }

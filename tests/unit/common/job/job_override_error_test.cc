@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Messages about overrides (--set) that spoil a good job.
+#include "absl/strings/str_cat.h"
 #include "common/job/job_file.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/unit/common/job/good_job.h"
 
@@ -300,6 +302,34 @@ TEST(JobOverrideErrorTest, ALaterOverrideHealsAnEarlierFault) {
   EXPECT_TRUE(ParseJob(JobWith(10, "  epochs: 0"), "job.yaml",
                        {"training.epochs=0", "training.epochs=1"})
                   .ok());
+}
+
+// As in the job.yaml of a run without servers, which is resolved.
+TEST(JobOverrideErrorTest, AStrategyWithServersAsksForThem) {
+  const std::string job = absl::StrCat(
+      kTokensJob, "strategy: all_reduce\ncluster: {servers: 0, workers: 2}\n");
+  EXPECT_TRUE(ParseJob(job, "job.yaml").ok());
+  EXPECT_EQ(ParseJob(job, "job.yaml", {"strategy={parameter_server: {}}"})
+                .status()
+                .message(),
+            "--set strategy={parameter_server: {}}: strategy.parameter_server "
+            "wants at least 1 server, and cluster.servers is 0: add "
+            "--servers 1");
+  EXPECT_TRUE(ParseJob(job, "job.yaml",
+                       {"strategy={parameter_server: {}}", "cluster.servers=1"})
+                  .ok());
+}
+
+TEST(JobOverrideErrorTest, TheLearningRateIsTheOptimizers) {
+  for (const char* name :
+       {"training.lr", "training.learning_rate", "training.optimizer.lr"}) {
+    const auto job =
+        ParseJob(kTokensJob, "job.yaml", {absl::StrCat(name, "=0.1")});
+    EXPECT_THAT(std::string(job.status().message()),
+                ::testing::EndsWith("as in training: {optimizer: {adam: "
+                                    "{learning_rate: 0.001}}}"))
+        << name;
+  }
 }
 
 }  // namespace
