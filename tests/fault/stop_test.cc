@@ -136,6 +136,24 @@ TEST_F(StopTest, ARunThatHasEndedIsTrainedOn) {
   EXPECT_EQ(Sha256("longer"), Undisturbed());
 }
 
+// As timeout(1), a closed terminal and batch systems send them.
+TEST_F(StopTest, SignalsThatAreRepeatedAtOnceAndThoseOfAnEndLeaveACheckpoint) {
+  const std::vector<std::vector<int>> all = {
+      {SIGTERM, SIGTERM}, {SIGINT, SIGTERM}, {SIGHUP, SIGHUP, SIGCONT},
+      {SIGUSR1},          {SIGUSR2},         {SIGCONT, SIGTERM, SIGHUP}};
+  for (size_t i = 0; i < all.size(); ++i) {
+    const std::string run = absl::StrCat("run-", i);
+    auto train = Train(run, {"--set", "training.epochs=100000"});
+    ASSERT_TRUE(train->WaitForOutput("coordinator", kSoon));
+    ASSERT_TRUE(Eventually([&] { return RecordedSteps(run) >= 5; }));
+    for (int signal : all[i]) train->Signal(signal);
+    // Of signals that are pending together the kernel chooses the first.
+    EXPECT_GT(train->Wait(kSoon), 128) << i << train->output();
+    EXPECT_THAT(ResumeWords(*train), Not(::testing::IsEmpty())) << i;
+    EXPECT_GT(Summary(run)["checkpoint_step"], 0) << i;
+  }
+}
+
 TEST_F(StopTest, SwitchedOff) {
   auto train = Train("run", {"--set", "checkpoint.at_end=false"});
   ASSERT_TRUE(train->WaitForOutput("coordinator", kSoon));
