@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/run/run_keys.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <system_error>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -49,6 +51,19 @@ std::string RunKeys::Folder(const std::string& run_dir, PeerRole role) {
 void RunKeys::Remove(const std::string& run_dir) {
   std::error_code error;
   std::filesystem::remove_all(absl::StrCat(run_dir, "/tls"), error);
+}
+
+void RunKeys::RemoveThoseOfGone(const JobRegister& jobs) {
+  const std::vector<KnownJob> known = jobs.Read();
+  for (const KnownJob& job : known) {
+    const std::string& folder = job.job.run_directory;
+    // Another process may have taken over the run.
+    const bool in_use =
+        std::any_of(known.begin(), known.end(), [&](const KnownJob& other) {
+          return !other.gone() && other.job.run_directory == folder;
+        });
+    if (job.gone() && !folder.empty() && !in_use) Remove(folder);
+  }
 }
 
 absl::StatusOr<std::string> RunKeys::Save(const std::string& run_dir,

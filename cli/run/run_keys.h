@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "cli/jobs/job_register.h"
 #include "common/command_line/telemetry_options.h"
 #include "common/security/certificate_authority.h"
 #include "common/security/identity.h"
@@ -31,6 +32,9 @@ class RunKeys {
 
   // Removes what Save has written, once nobody needs it.
   static void Remove(const std::string& run_dir);
+  // The same for the registered runs whose process was killed and could not
+  // remove them.
+  static void RemoveThoseOfGone(const JobRegister& jobs);
   // The folder that Save writes.
   static std::string Folder(const std::string& run_dir, PeerRole role);
 
