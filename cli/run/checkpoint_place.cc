@@ -12,12 +12,21 @@
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/restore.h"
 #include "common/files/file_status.h"
+#include "common/host/small_file.h"
+#include "common/job/yaml_tree.h"
 #include "common/status/status_macros.h"
 
 namespace tributary {
 namespace {
 
 namespace fs = std::filesystem;
+
+const YamlNode* ValueOf(const YamlNode& map, absl::string_view key) {
+  for (size_t i = 0; i < map.keys.size(); ++i) {
+    if (map.keys[i].text == key) return &map.items[i];
+  }
+  return nullptr;
+}
 
 // An incomplete checkpoint has no manifest and is recognized by its name.
 bool IsCheckpointFolder(const std::string& path) {
@@ -27,6 +36,20 @@ bool IsCheckpointFolder(const std::string& path) {
                                               : folder.parent_path().filename();
   return fs::exists(ManifestPath(path), error) ||
          absl::StartsWith(name.string(), "step-");
+}
+
+// checkpoint.directory in the job.yaml of a run, which is absolute there;
+// empty: the run's checkpoints are in the run directory.
+std::string DirectoryOfRun(const std::string& run) {
+  const absl::StatusOr<std::string> text =
+      ReadSmallFile(absl::StrCat(run, "/job.yaml"), kMaxYamlBytes);
+  if (!text.ok()) return "";
+  const auto job = ParseYaml(*text, {.name = "job.yaml"});
+  if (!job.ok()) return "";
+  const YamlNode* const checkpoint = ValueOf(*job, "checkpoint");
+  const YamlNode* const directory =
+      checkpoint ? ValueOf(*checkpoint, "directory") : nullptr;
+  return directory ? directory->text : "";
 }
 
 }  // namespace
@@ -42,7 +65,9 @@ absl::StatusOr<CheckpointPlace> FindCheckpoints(const std::string& path) {
   }
   if (IsCheckpointFolder(path)) return CheckpointPlace{path, false};
   const std::string of_run = absl::StrCat(path, "/checkpoints");
-  return CheckpointPlace{fs::is_directory(of_run, error) ? of_run : path, true};
+  if (fs::is_directory(of_run, error)) return CheckpointPlace{of_run, true};
+  const std::string elsewhere = DirectoryOfRun(path);
+  return CheckpointPlace{elsewhere.empty() ? path : elsewhere, true};
 }
 
 absl::StatusOr<std::vector<CheckpointInfo>> CheckpointsAt(

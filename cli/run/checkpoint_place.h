@@ -11,7 +11,7 @@ namespace tributary {
 
 // The target of a path on the command line: one checkpoint's directory, a
 // directory of checkpoints, or a run directory, which stands for its
-// checkpoints/.
+// checkpoints/ or for checkpoint.directory of its job.
 struct CheckpointPlace {
   std::string path;
   bool is_directory = false;  // of checkpoints; else one checkpoint
