@@ -74,6 +74,9 @@ class JobRun {
     // it gets as the word "CHECKPOINT".
     std::vector<std::string> resume_command = {"tributary", "train", "--resume",
                                                kCheckpoint};
+    // The same while there is only the checkpoint that this run began with,
+    // which does not hold what the command says of the job. Empty: as before.
+    std::vector<std::string> restart_command = {};
     // Its error about the declared model fails the job; may be empty.
     std::function<absl::Status(const v1::DeclareModelRequest&)> check_model;
     // Where the job is registered as running; empty: nowhere.

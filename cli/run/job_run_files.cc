@@ -81,14 +81,17 @@ std::string JobRun::ResumeCommand(const RunSummary& summary,
                                   bool anywhere) const {
   if (summary.status == "done") return "";
   std::string from = options_.start.restore_from;
+  std::vector<std::string> words = options_.restart_command.empty()
+                                       ? options_.resume_command
+                                       : options_.restart_command;
   if (summary.totals.checkpoint_step > 0) {
+    words = options_.resume_command;
     from = options_.job.checkpoint().directory().empty()
                ? directory_->path()
                : options_.job.checkpoint().directory();
   }
   if (from.empty()) return "";
   if (anywhere) from = fs::absolute(from).lexically_normal().string();
-  std::vector<std::string> words = options_.resume_command;
   std::replace(words.begin(), words.end(), std::string(kCheckpoint), from);
   return ShellText(words);
 }
@@ -278,8 +281,10 @@ void JobRun::Register() {
   std::error_code error;
   job.run_directory = fs::canonical(directory_->path(), error).string();
   job.started_micros = static_cast<int64_t>(1e6 * start_wall_seconds_);
+  const JobRegister jobs(options_.register_folder);
+  RunKeys::RemoveThoseOfGone(jobs);
   absl::StatusOr<std::unique_ptr<JobRegister::Entry>> entry =
-      JobRegister(options_.register_folder).Add(std::move(job));
+      jobs.Add(std::move(job));
   if (entry.ok()) {
     registered_ = *std::move(entry);
   } else {

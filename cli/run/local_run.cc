@@ -129,6 +129,7 @@ int RunLocally(const LocalRunOptions& options) {
        .checkpoint_key = options.checkpoint_key,
        .keys = access->keys,
        .resume_command = options.resume_command,
+       .restart_command = options.restart_command,
        .register_folder =
            options.probe.last_step > 0 ? "" : JobRegisterFolder()});
   if (!started.ok()) {

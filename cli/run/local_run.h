@@ -22,9 +22,10 @@ struct LocalRunOptions {
   TelemetryOptions telemetry;
   // Where a resumed run starts: a checkpoint's directory and step.
   JobStart start;
-  std::string data_record;  // as in JobRun::Options, and the next two
+  std::string data_record;  // as in JobRun::Options, and the next three
   std::string checkpoint_key;
   std::vector<std::string> resume_command = JobRun::Options().resume_command;
+  std::vector<std::string> restart_command = {};
   bool insecure = false;  // without TLS
   // Computes some steps of the job alone, for `tributary replay`: prints errors
   // only, and stops the job once all workers have finished the last of them.

@@ -28,8 +28,8 @@ constexpr char kTrainDescription[] =
 constexpr char kTrainFooter[] =
     "Starts the job's parameter servers and workers as processes, shows how\n"
     "training goes and leaves a run directory with metrics, logs and weights.\n"
-    "Ctrl-C stops at the next common step and saves the weights; a second one\n"
-    "ends everything at once.\n\n"
+    "Ctrl-C stops at the next common step and saves the weights; another one,\n"
+    "a second or more later, ends everything at once.\n\n"
     "Examples:\n"
     "  tributary train job.yaml      # `tributary --help` has a small one\n"
     "  tributary train job.yaml --servers 2 --workers 4\n"
@@ -40,7 +40,8 @@ constexpr char kTrainFooter[] =
     "      --listen 10.0.0.1:0   # over ssh; docs/operations.md: Several "
     "hosts\n\n"
     "Exit codes: 0 done, 1 the run failed, 2 command line or job are wrong,\n"
-    "130 interrupted.";
+    "130 interrupted, or 128 and the signal. A run that diverges is done,\n"
+    "unless the job says training: {divergence: fail}.";
 
 struct TrainOptions {
   std::string job_path;
@@ -98,16 +99,13 @@ absl::StatusOr<v1::JobSpec> ReadResumedJob(TrainOptions* options) {
   return job;
 }
 
-std::vector<std::string> ResumeCommandOf(const TrainOptions& options) {
+std::vector<std::string> CommandWith(const std::vector<std::string>& given) {
   std::vector<std::string> words = JobRun::Options().resume_command;
-  if (!options.checkpoint_key_file.empty()) {
-    words.insert(words.end(),
-                 {"--checkpoint-key", options.checkpoint_key_file});
-  }
+  words.insert(words.end(), given.begin(), given.end());
   return words;
 }
 
-int Train(TrainOptions options) {
+int Train(TrainOptions options, const GivenWords& given) {
   if (options.job_path.empty() && options.resume.empty()) {
     PrintError("a JOB file, or --resume with what to go on from, is wanted");
     return kExitRefused;
@@ -149,6 +147,9 @@ int Train(TrainOptions options) {
     printf("%s", JobToYaml(*job).c_str());
     return kExitDone;
   }
+  std::vector<std::string> restart_command =
+      CommandWith(given({"--resume", "--run-dir"}));
+  if (!options.job_path.empty()) restart_command.push_back(options.job_path);
   return RunLocally({.job = *std::move(job),
                      .run_dir = options.run_dir,
                      .listen = hosts->listen(),
@@ -157,7 +158,11 @@ int Train(TrainOptions options) {
                      .start = options.start,
                      .data_record = data_record,
                      .checkpoint_key = options.checkpoint_key,
-                     .resume_command = ResumeCommandOf(options),
+                     // A checkpoint of this run holds what these say.
+                     .resume_command = CommandWith(
+                         given({"--resume", "--run-dir", "--set", "--servers",
+                                "--workers", "--device", "--trace"})),
+                     .restart_command = std::move(restart_command),
                      .insecure = options.insecure});
 }
 
@@ -198,7 +203,9 @@ void AddTrainCommand(CommandLine& program) {
   AddTelemetryOptions(train, &options->telemetry);
   train.AddFlag("--dry-run", &options->dry_run,
                 "check the job and its data, print the resolved job\nand stop");
-  train.SetAction([options] { return Train(*options); });
+  train.SetAction([options, given = train.given_words()] {
+    return Train(*options, given);
+  });
 }
 
 }  // namespace tributary

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <regex>
 #include <sstream>
+#include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
@@ -75,6 +77,31 @@ std::string FirstUnexpected(const CLI::App& app, int argc,
     }
   }
   return left.empty() ? "" : left.front();
+}
+
+// The first word like "--name=", for whose value CLI11 takes the next word.
+std::string FirstEmptyValue(const CLI::App& app, int argc,
+                            const char* const* argv) {
+  for (int i = 1; i + 1 < argc; ++i) {
+    const std::string word = argv[i];
+    if (word.size() < 4 || word.substr(0, 2) != "--" || word.back() != '=') {
+      continue;
+    }
+    const std::string name = word.substr(0, word.size() - 1);
+    for (const CLI::App* command = &app; command != nullptr;) {
+      const CLI::Option* const option = command->get_option_no_throw(name);
+      if (option != nullptr) {
+        const std::vector<std::string>& values = option->results();
+        if (std::find(values.begin(), values.end(), argv[i + 1]) !=
+            values.end()) {
+          return word;
+        }
+      }
+      const std::vector<CLI::App*> chosen = command->get_subcommands();
+      command = chosen.empty() ? nullptr : chosen.back();
+    }
+  }
+  return "";
 }
 
 // CLI11's "Value two not in range 1 to 8", in our words.
@@ -296,7 +323,10 @@ ParseResult CommandLine::Parse(int argc, const char* const* argv) {
   app_->require_subcommand(0, 1);
   try {
     app_->parse(argc, argv);
-    return {};
+    const std::string empty = FirstEmptyValue(*app_, argc, argv);
+    if (empty.empty()) return {};
+    return {ParseResult::Kind::kWrong,
+            absl::StrCat(empty, " wants a value, got none")};
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) {  // --help
       std::ostringstream page;
@@ -311,6 +341,32 @@ ParseResult CommandLine::Parse(int argc, const char* const* argv) {
     return {ParseResult::Kind::kWrong,
             RangeText(absl::StrReplaceAll(error.what(), {{"\n", " "}}))};
   }
+}
+
+GivenWords CommandLine::given_words() const {
+  return [app = app_](const std::vector<std::string>& but) {
+    std::vector<std::string> words;
+    for (const CLI::Option* option : app->get_options()) {
+      const std::string name = option->get_name();
+      if (option->count() == 0 || !absl::StartsWith(name, "--") ||
+          std::find(but.begin(), but.end(), name) != but.end()) {
+        continue;
+      }
+      if (option->get_items_expected_max() == 0) {
+        words.push_back(name);
+        continue;
+      }
+      std::vector<std::string> values = option->results();
+      if (option->get_delimiter() != '\0') {
+        values = {
+            absl::StrJoin(values, std::string(1, option->get_delimiter()))};
+      }
+      for (std::string& value : values) {
+        words.insert(words.end(), {name, std::move(value)});
+      }
+    }
+    return words;
+  };
 }
 
 CommandLine CommandLine::Parsed() const {

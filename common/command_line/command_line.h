@@ -71,6 +71,11 @@ class Option {
   CLI::Option* option_;
 };
 
+// The words of a command's options as they were given, without those of the
+// options `but` and without positional arguments.
+using GivenWords = std::function<std::vector<std::string>(
+    const std::vector<std::string>& but)>;
+
 // What Parse found.
 struct ParseResult {
   enum class Kind {
@@ -138,6 +143,10 @@ class CommandLine {
   // Called once all options have been read; returns what is wrong, or "". Of a
   // program without an action.
   void SetFinalCheck(std::function<std::string()> check);
+
+  // Tells this command's words once Parse has read them, as long as the program
+  // lives; for an action, which must not hold a handle.
+  GivenWords given_words() const;
 
   // Reads the command line. Of a program; a word after a command is an
   // argument, even if it is a command's name.

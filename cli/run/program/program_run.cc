@@ -188,6 +188,7 @@ class ProgramRun {
          .checkpoint_key = options_.checkpoint_key,
          .keys = access_.keys,
          .resume_command = options_.resume_command,
+         .restart_command = options_.restart_command,
          .check_model =
              [&job](const v1::DeclareModelRequest& model) {
                std::vector<int64_t> sizes;

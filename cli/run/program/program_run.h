@@ -17,7 +17,8 @@ struct ProgramRunOptions {
   v1::JobSpec base;         // of the source (ParseProgramBase)
   // The program's path and its arguments.
   std::vector<std::string> command;
-  std::vector<std::string> resume_command;  // JobRun::Options
+  std::vector<std::string> resume_command;   // JobRun::Options
+  std::vector<std::string> restart_command;  // the same
   // Starts the program once: it starts the ranks itself.
   bool once = false;
   std::string run_dir;                 // empty: runs/NAME-DATE-TIME

@@ -137,30 +137,28 @@ absl::Status Complete(const std::vector<std::string>& words,
   return absl::OkStatus();
 }
 
-// What continues this run: the job file is not needed any more, because the
-// checkpoint holds the whole job.
-std::vector<std::string> ResumeCommand(const RunOptions& options,
+// What continues this run. A checkpoint of this run holds the whole job.
+std::vector<std::string> ResumeCommand(const std::vector<std::string>& given,
                                        const std::vector<std::string>& words) {
   std::vector<std::string> command = {"tributary", "run", "--resume",
                                       JobRun::kCheckpoint};
-  if (options.python != kPython) {
-    command.insert(command.end(), {"--python", options.python});
-  }
-  if (!options.checkpoint_key_file.empty()) {
-    command.insert(command.end(),
-                   {"--checkpoint-key", options.checkpoint_key_file});
-  }
-  if (options.run.once) command.push_back("--once");
+  command.insert(command.end(), given.begin(), given.end());
   command.insert(command.end(), words.begin(), words.end());
   return command;
 }
 
-int Run(RunOptions options, const std::vector<std::string>& words) {
+int Run(RunOptions options, const std::vector<std::string>& words,
+        const GivenWords& given) {
   if (const absl::Status status = Complete(words, &options); !status.ok()) {
     PrintError(status.message());
     return kExitRefused;
   }
-  options.run.resume_command = ResumeCommand(options, words);
+  options.run.resume_command =
+      ResumeCommand(given({"--resume", "--run-dir", "--job", "--set",
+                           "--servers", "--workers"}),
+                    words);
+  options.run.restart_command =
+      ResumeCommand(given({"--resume", "--run-dir"}), words);
   Interrupts::Install();
   return RunProgram(options.run);
 }
@@ -196,8 +194,9 @@ void AddRunCommand(CommandLine& program) {
   AddInsecureFlag(run, &options->run.insecure);
   AddCheckpointKeyFlag(run, &options->checkpoint_key_file);
   AddTelemetryOptions(run, &options->run.telemetry);
-  run.SetProgramAction([options](const std::vector<std::string>& words) {
-    return Run(*options, words);
+  run.SetProgramAction([options, given = run.given_words()](
+                           const std::vector<std::string>& words) {
+    return Run(*options, words, given);
   });
 }
 

@@ -98,6 +98,47 @@ TEST(CommandLineTest, AnOptionalValueMayBeMissingOrWrong) {
   EXPECT_EQ(read({"--watch", "abc"}), "--watch: wanted seconds");
 }
 
+TEST(CommandLineTest, TheGivenWordsGiveTheSameOptionsAgain) {
+  CommandLine program("A tool.", "tool");
+  CommandLine go = program.AddCommand("go", "goes");
+  std::string job, run, listen, unused;
+  std::vector<std::string> sets, hosts;
+  bool fast = false, slow = false;
+  go.AddOption("JOB", &job);
+  go.AddOption("--run-dir", &run);
+  go.AddOption("--listen", &listen);
+  go.AddOption("--unused", &unused);
+  go.AddOption("--set", &sets).OnePerFlag();
+  go.AddOption("--hosts", &hosts).Separator(',').OnePerFlag();
+  go.AddFlag("--fast", &fast);
+  go.AddFlag("--slow", &slow);
+  const auto given = go.given_words();
+  EXPECT_EQ(ErrorOf(program,
+                    {"go", "--set", "a=1", "job.yaml", "--fast", "--run-dir=x",
+                     "--listen=[::1]:0", "--set", "b=2", "--hosts", "h1,h2"}),
+            "");
+  EXPECT_THAT(given({"--run-dir"}),
+              ElementsAre("--listen", "[::1]:0", "--set", "a=1", "--set", "b=2",
+                          "--hosts", "h1,h2", "--fast"));
+}
+
+TEST(CommandLineTest, AnEmptyValueDoesNotTakeTheNextWord) {
+  const auto parse = [](std::vector<const char*> words) {
+    CommandLine program("does something", "program");
+    std::string first, second;
+    CommandLine command = program.AddCommand("go", "goes");
+    command.AddOption("--first", &first);
+    command.AddOption("--second", &second);
+    words.insert(words.begin(), {"program", "go"});
+    return program.Parse(static_cast<int>(words.size()), words.data()).text;
+  };
+  EXPECT_EQ(parse({"--first=", "--second"}),
+            "--first= wants a value, got none");
+  EXPECT_EQ(parse({"--first=", "word"}), "--first= wants a value, got none");
+  EXPECT_NE(parse({"--first="}), "");
+  EXPECT_EQ(parse({"--first=a=", "--second", "b"}), "");
+}
+
 TEST(CommandLineTest, AnOptionMayNeedAnother) {
   const auto read = [](std::vector<const char*> words) {
     CommandLine program("A tool.", "tool");
