@@ -13,6 +13,7 @@
 #include "common/checkpoint/checkpoint_reader.h"
 #include "common/checkpoint/manifest.h"
 #include "common/job/goes_on.h"
+#include "common/job/job_course.h"
 #include "common/job/job_file.h"
 #include "common/status/status_macros.h"
 
@@ -57,8 +58,8 @@ absl::Status CheckResumes(const v1::JobSpec& job, const ResumePoint& point) {
   const v1::CheckpointManifest& manifest = *point.start.manifest;
   return CheckGoesOn(job, {.job = manifest.job(),
                            .step = manifest.step(),
-                           .steps_per_epoch = manifest.steps_per_epoch(),
-                           .has_state = manifest.state_names_size() > 0});
+                           .has_state = manifest.state_names_size() > 0,
+                           .course = CourseOf(manifest)});
 }
 
 }  // namespace tributary

@@ -4,20 +4,23 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "common/base/data_course.h"
+
 namespace tributary {
 
 // The steps after which a job evaluates: the last one of every epoch and,
 // within epochs, every `every`-th step of the job. Steps count from 1.
 struct EvaluationSteps {
-  int64_t epoch = 1;  // steps of an epoch, at least 1
-  int64_t every = 0;  // 0: only at the ends of epochs
+  const DataCourse& course;  // not empty
+  int64_t every = 0;         // 0: only at the ends of epochs
 
   bool Includes(int64_t step) const {
-    return step > 0 && (step % epoch == 0 || (every > 0 && step % every == 0));
+    return step > 0 &&
+           (course.EndsEpoch(step) || (every > 0 && step % every == 0));
   }
   // The first of them after `step`.
   int64_t After(int64_t step) const {
-    const int64_t of_epoch = (step / epoch + 1) * epoch;
+    const int64_t of_epoch = course.NextEpochEnd(step);
     return every > 0 ? std::min(of_epoch, (step / every + 1) * every)
                      : of_epoch;
   }

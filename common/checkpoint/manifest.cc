@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/checkpoint/paged_file.h"
 #include "common/checkpoint/shard_file.h"
+#include "common/job/job_course.h"
 #include "common/plan/plan_codec.h"
 #include "common/security/hmac.h"
 #include "common/security/secret.h"
@@ -130,6 +131,9 @@ absl::Status CheckManifest(const v1::CheckpointManifest& manifest) {
                        manifest.workers(rank).steps()));
     }
   }
+  TRIBUTARY_RETURN_IF_ERROR(manifest.course().empty()
+                                ? absl::OkStatus()
+                                : CourseFromProto(manifest.course()).status());
   const std::vector<std::string> state_names = {manifest.state_names().begin(),
                                                 manifest.state_names().end()};
   TRIBUTARY_RETURN_IF_ERROR(

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/job/goes_on.h"
 
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/job/job_course.h"
 #include "common/job/job_options.h"
 #include "common/optimizer/optimizer.h"
+#include "common/status/status_macros.h"
 
 namespace tributary {
 namespace {
@@ -19,18 +23,43 @@ std::vector<std::string> StatesOf(const v1::JobSpec& job) {
   return Optimizer(ServerOptimizerOptionsOf(job)).state_names();
 }
 
-// The job's total steps; 0: only the data tells.
-int64_t TotalSteps(const v1::JobSpec& job, const GoesOnFrom& from) {
+bool HasSameRows(const v1::DataSpec& a, const v1::DataSpec& b) {
+  return a.train().SerializeAsString() == b.train().SerializeAsString() &&
+         a.validation().SerializeAsString() ==
+             b.validation().SerializeAsString();
+}
+
+// The job's course as far as it can be known before its data are read. The
+// workers check again, with the rows and their order in windows.
+absl::StatusOr<DataCourse> ExpectedCourse(const v1::JobSpec& job,
+                                          const GoesOnFrom& from) {
+  DataStretch now = StretchOf(job, from.course.last().rows);
+  if (job.data().shuffle().SerializeAsString() ==
+      from.job.data().shuffle().SerializeAsString()) {
+    now.order = from.course.last().order;
+  }
+  return GoOn(job, from.course, from.step, std::move(now));
+}
+
+absl::Status CheckEnd(const v1::JobSpec& job, const GoesOnFrom& from) {
   const v1::TrainingSpec& training = job.training();
-  if (training.has_steps()) return training.steps();
-  const bool same_batches =
-      job.cluster().workers() == from.job.cluster().workers() &&
-      training.gradient_accumulation() ==
-          from.job.training().gradient_accumulation() &&
-      job.strategy().SerializeAsString() ==
-          from.job.strategy().SerializeAsString() &&
-      job.data().SerializeAsString() == from.job.data().SerializeAsString();
-  return same_batches ? training.epochs() * from.steps_per_epoch : 0;
+  std::optional<int64_t> total;  // nullopt: only the data tell
+  if (training.has_steps()) total = training.steps();
+  if (!job.has_program() && !from.course.empty() && from.step > 0) {
+    TRIBUTARY_ASSIGN_OR_RETURN(const DataCourse course,
+                               ExpectedCourse(job, from));
+    const bool knows_rows = HasSameRows(job.data(), from.job.data()) &&
+                            (!course.last().rows_unknown ||
+                             course.last().TakesAs(from.course.last()));
+    if (training.has_epochs() && knows_rows) {
+      total = course.StepsOf(training.epochs());
+    }
+  }
+  if (!total || *total >= from.step) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "training: the job ends after step ", *total, ", the checkpoint is of ",
+      "step ", from.step, ": take an earlier checkpoint, or more ",
+      training.has_steps() ? "steps" : "epochs"));
 }
 
 }  // namespace
@@ -39,14 +68,7 @@ absl::Status CheckGoesOn(const v1::JobSpec& job, const GoesOnFrom& from) {
   const v1::JobSpec& before = from.job;
   const int64_t step = from.step;
   const bool has_state = from.has_state;
-  const int64_t total = TotalSteps(job, from);
-  if (total > 0 && total < step) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("training: the job ends after step ", total,
-                     ", the checkpoint is of "
-                     "step ",
-                     step, ": take an earlier checkpoint, or more steps"));
-  }
+  TRIBUTARY_RETURN_IF_ERROR(CheckEnd(job, from));
   const int64_t period = StepCountOf(job).steps_an_update;
   if (step % period != 0) {
     return absl::FailedPreconditionError(absl::StrCat(

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
+#include "common/base/data_course.h"
 #include "tributary/v1/job.pb.h"
 
 namespace tributary {
@@ -12,14 +13,15 @@ namespace tributary {
 struct GoesOnFrom {
   v1::JobSpec job;  // the checkpoint's job
   int64_t step = 0;
-  int64_t steps_per_epoch = 0;
   bool has_state = false;  // it holds optimizer state
+  DataCourse course = {};  // empty: unknown
 };
 
 // FailedPrecondition, with advice, when `job` cannot continue exactly from the
-// checkpoint: its optimizer has other states, it ends before that step, or it
-// uses local_sgd. There the servers' state is the outer optimizer's, and an
-// update completes a whole period.
+// checkpoint: its optimizer has other states, it ends before that step, its
+// batches do not fit the rows that are left of the epoch, or it uses local_sgd.
+// There the servers' state is the outer optimizer's, and an update completes a
+// whole period.
 absl::Status CheckGoesOn(const v1::JobSpec& job, const GoesOnFrom& from);
 
 }  // namespace tributary

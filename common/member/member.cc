@@ -165,6 +165,7 @@ absl::Status Member::DeclareModel(const Declaration& declaration) {
   ToProto(declaration.parameters, request.mutable_parameters());
   request.set_total_steps(declaration.total_steps);
   request.set_steps_per_epoch(declaration.steps_per_epoch);
+  CourseToProto(declaration.course, request.mutable_course());
   request.set_data_checksum(declaration.data_checksum);
   request.mutable_settings()->Add(declaration.settings.begin(),
                                   declaration.settings.end());

@@ -12,7 +12,9 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
+#include "common/base/data_course.h"
 #include "common/base/parameter_spec.h"
+#include "common/job/job_course.h"
 #include "common/member/coordinator_client.h"
 #include "common/member/member_options.h"
 #include "common/member/member_state.h"
@@ -41,6 +43,7 @@ class Member {
     ParameterSpecs parameters;  // in forward order
     int64_t total_steps = 0;
     int64_t steps_per_epoch = 0;
+    DataCourse course = {};                  // empty: unknown
     uint32_t data_checksum = 0;              // 0: generated data
     std::vector<std::string> settings = {};  // of a program (SubmitJobRequest)
     int64_t training_rows = 0;               // 0: unknown
@@ -62,6 +65,13 @@ class Member {
   uint64_t job_id() const { return place_.job_id(); }
   absl::Duration lease() const { return absl::Milliseconds(place_.lease_ms()); }
   const v1::JobSpec& job() const { return place_.job(); }
+  // The step of the checkpoint that the job goes on from; 0: it begins.
+  int64_t start_step() const { return place_.start_step(); }
+  // How the job had taken its training rows when this member joined; empty:
+  // unknown. InvalidArgument: the coordinator's answer contradicts itself.
+  absl::StatusOr<DataCourse> Course() const {
+    return CourseFromProto(place_.course());
+  }
   // For calls to servers: this process's, with the ticket of its place.
   CallerProof proof() const {
     return options_.proof.WithTicket(place_.ticket());

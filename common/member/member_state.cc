@@ -266,7 +266,6 @@ absl::Status MemberState::NewsAfter(uint64_t epoch) const {
 
 v1::HeartbeatRequest LastWords(v1::HeartbeatRequest heartbeat,
                                const absl::Status& why) {
-  heartbeat.clear_steps();
   heartbeat.set_finished(false);
   heartbeat.set_error(std::string(why.message()));
   return heartbeat;

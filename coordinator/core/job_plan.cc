@@ -9,10 +9,12 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/limits.h"
 #include "common/checkpoint/residual_file.h"
+#include "common/job/job_course.h"
 #include "common/job/job_options.h"
 #include "common/status/status_macros.h"
 #include "common/status/utf8.h"
 #include "coordinator/core/model_declaration.h"
+#include "coordinator/core/resumed_declaration.h"
 
 namespace tributary {
 namespace {
@@ -23,6 +25,10 @@ constexpr size_t kMaxReasonBytes = 1000;
 // A model cannot have more outputs for a label than tokens.
 constexpr int kMaxClassWeights = 1 << 24;
 
+void AddNotice(std::string notice, std::vector<std::string>* notices) {
+  if (!notice.empty()) notices->push_back(std::move(notice));
+}
+
 }  // namespace
 
 JobPlan::JobPlan(const v1::JobSpec& job, uint64_t job_id, JobStart start,
@@ -32,7 +38,9 @@ JobPlan::JobPlan(const v1::JobSpec& job, uint64_t job_id, JobStart start,
       start_(std::move(start)),
       may_start_(may_start),
       restore_step_(start_.step),
-      restore_from_(start_.restore_from) {}
+      restore_from_(start_.restore_from) {
+  if (start_.manifest) course_ = CourseOf(*start_.manifest);
+}
 
 uint64_t JobPlan::lineage() const {
   return start_.lineage != 0 ? start_.lineage : job_id_;
@@ -62,6 +70,15 @@ void JobPlan::Restore(const v1::CoordinatorState& state) {
   restore_from_ = state.restore_from();
   wants_new_ = state.wants_new_plan();
   rollbacks_ = state.rollbacks();
+  FindCourse();
+}
+
+void JobPlan::FindCourse() {
+  if (declaration_.course_size() > 0) {
+    course_ = CourseFromProto(declaration_.course()).value_or(course_);
+  } else if (declaration_.steps_per_epoch() > 0) {
+    course_ = DataCourse(DataStretch{.rows = declaration_.steps_per_epoch()});
+  }
 }
 
 absl::Status JobPlan::Declare(v1::DeclareModelRequest request,
@@ -89,10 +106,13 @@ absl::Status JobPlan::Declare(v1::DeclareModelRequest request,
         absl::StrCat("wanted a preprocessing of at most ",
                      kMaxPreprocessingBytes, " bytes, got ", bytes));
   }
+  TRIBUTARY_RETURN_IF_ERROR(CheckCourse(request, job_, start_.manifest.get()));
   if (!declared()) {
     declaration_ = request;
     declaration_.DiscardUnknownFields();
     ++large_revision_;
+    FindCourse();
+    NoteChanges(notices);
     if (OtherData(start_.data_checksum, request.data_checksum())) {
       notices->push_back(
           "the training data are not those of the checkpoint: this run does "
@@ -110,7 +130,7 @@ absl::Status JobPlan::Declare(v1::DeclareModelRequest request,
   }
   if (difference.empty()) {
     AddPreprocessing(request);
-    return absl::OkStatus();
+    return AddCourse(request, notices);
   }
   return absl::FailedPreconditionError(absl::StrCat(
       "worker ", request.rank(), " declares ", difference, ", as worker ",
@@ -118,6 +138,41 @@ absl::Status JobPlan::Declare(v1::DeclareModelRequest request,
       job_.has_program() ? " does: do both run the same program with the same "
                            "arguments?"
                          : " does: do both read the same job and data?"));
+}
+
+SavedCourse JobPlan::CourseToTell() const {
+  SavedCourse course = declaration_.course();
+  if (course.empty() && start_.manifest) {
+    CourseToProto(CourseOf(*start_.manifest), &course);
+  }
+  return course;
+}
+
+absl::Status JobPlan::AddCourse(const v1::DeclareModelRequest& request,
+                                std::vector<std::string>* notices) {
+  const std::string difference =
+      CourseDifference(declaration_.course(), request.course());
+  if (!difference.empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("worker ", request.rank(), " takes ", difference,
+                     ": do all run the same program with the same data?"));
+  }
+  if (request.course_size() > declaration_.course_size()) {
+    *declaration_.mutable_course() = request.course();
+    ++large_revision_;
+    FindCourse();
+    AddNotice(BatchChange(course_, start_.step, declaration_.total_steps()),
+              notices);
+  }
+  return absl::OkStatus();
+}
+
+void JobPlan::NoteChanges(std::vector<std::string>* notices) const {
+  if (!start_.manifest || start_.step == 0) return;
+  const int64_t total = declaration_.total_steps();
+  AddNotice(BatchChange(course_, start_.step, total), notices);
+  AddNotice(RateChange(job_, total, *start_.manifest), notices);
+  AddNotice(RanksChange(job_, *start_.manifest), notices);
 }
 
 // Only rank 0 sends it, and another rank may have declared the model before.

@@ -8,6 +8,8 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "common/base/data_course.h"
+#include "common/job/job_course.h"
 #include "coordinator/core/membership.h"
 #include "tributary/v1/checkpoint.pb.h"
 #include "tributary/v1/coordinator_service.pb.h"
@@ -80,6 +82,12 @@ class JobPlan {
     return declared() && may_start_ && (!plan_ || wants_new_);
   }
   const v1::DeclareModelRequest& declaration() const { return declaration_; }
+  // How the job takes its training rows: as the ranks have declared it, before
+  // that as its checkpoint says. Empty: neither is known.
+  const DataCourse& course() const { return course_; }
+  // The same for the answer to a rank that registers: without what follows
+  // from the declared steps alone.
+  SavedCourse CourseToTell() const;
   int64_t restore_step() const { return restore_step_; }
   const std::string& restore_from() const { return restore_from_; }
   uint64_t lineage() const;
@@ -92,12 +100,20 @@ class JobPlan {
   bool SharesDirectory(const Membership& membership,
                        const std::string& host) const;
   void AddPreprocessing(const v1::DeclareModelRequest& request);
+  // Takes the course of a declaration that adds to the present one.
+  absl::Status AddCourse(const v1::DeclareModelRequest& request,
+                         std::vector<std::string>* notices);
+  // Without a declared course the epochs of the declared steps.
+  void FindCourse();
+  // What changes for a job that goes on from a checkpoint.
+  void NoteChanges(std::vector<std::string>* notices) const;
 
   const v1::JobSpec job_;
   const uint64_t job_id_;
   const JobStart start_;
   std::shared_ptr<const v1::Plan> plan_;
   v1::DeclareModelRequest declaration_;  // the first; no parameters: none yet
+  DataCourse course_;
   bool may_start_;
   bool wants_new_ = false;
   std::string checkpoint_directory_;

@@ -87,6 +87,12 @@ void JobState::AllowStart(const std::string& checkpoint_directory) {
 void JobState::GoBack(int64_t step, const std::string& folder,
                       absl::string_view why) {
   if (over() || plan() == nullptr) return;
+  if (const int64_t since = course().last().step; step < since) {
+    return Fail(absl::StrCat(
+        why, "; the job takes other batches since step ", since,
+        " and cannot go back to step ", step, " by itself",
+        folder.empty() ? "" : absl::StrCat(": go on with --resume ", folder)));
+  }
   SetRestorePoint(step, folder);
   notices_.push_back(std::string(why));
   plan_.End();
@@ -120,6 +126,10 @@ absl::StatusOr<v1::RegisterResponse> JobState::Register(
   response.set_heartbeat_ms(options_.heartbeat_ms);
   response.set_lease_ms(options_.lease_ms);
   response.set_recomputes(place->Recomputes(request.arithmetic()));
+  if (place->role == v1::ROLE_WORKER) {
+    *response.mutable_course() = plan_.CourseToTell();
+    response.set_start_step(options_.start.step);
+  }
   SetTicket(*place, &response);
   PublishPlanWhenComplete();
   return response;

@@ -157,7 +157,7 @@ class JobState {
   int64_t final_step() const { return stop_step().value_or(total_steps()); }
   // An earlier coordinator recorded this step: the job stops there or later.
   void KnowBegun(int64_t step) { stop_.KnowBegun(step); }
-  int64_t steps_per_epoch() const { return declaration().steps_per_epoch(); }
+  const DataCourse& course() const { return plan_.course(); }
   int64_t restore_step() const { return plan_.restore_step(); }
   const v1::DeclareModelRequest& declaration() const {
     return plan_.declaration();

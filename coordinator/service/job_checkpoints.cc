@@ -10,6 +10,7 @@
 #include "common/base/limits.h"
 #include "common/base/mutation.h"
 #include "common/checkpoint/checkpoint_directory.h"
+#include "common/job/job_course.h"
 #include "common/job/job_options.h"
 #include "coordinator/service/checkpoint_holders.h"
 #include "spdlog/spdlog.h"
@@ -88,9 +89,12 @@ std::optional<PendingManifest> JobCheckpoints::NextManifest() {
   manifest.set_plan_epoch(plan.epoch());
   *manifest.mutable_job() = job;
   manifest.set_step(next->step);
-  manifest.set_epoch((next->step - 1) / state_.steps_per_epoch() + 1);
+  manifest.set_epoch(state_.course().EpochOf(next->step));
   manifest.set_total_steps(KnownSteps(state_.total_steps()));
-  manifest.set_steps_per_epoch(state_.steps_per_epoch());
+  manifest.set_steps_per_epoch(state_.declaration().steps_per_epoch());
+  if (state_.declaration().course_size() > 0) {
+    CourseToProto(state_.course().UpTo(next->step), manifest.mutable_course());
+  }
   manifest.set_data_checksum(state_.declaration().data_checksum());
   *manifest.mutable_parameters() = plan.parameters();
   for (const std::string& name : next->state_names) {

@@ -74,9 +74,13 @@ v1::JobStatusResponse JobStatusOf(const JobState& state,
   status.set_step(progress.merged_step());
   status.set_total_steps(KnownSteps(state.total_steps()));
   // A program that has not declared its epochs calls each step one.
-  if (state.steps_per_epoch() > (state.options().job.has_program() ? 1 : 0)) {
-    status.set_epoch(static_cast<double>(progress.merged_step()) /
-                     static_cast<double>(state.steps_per_epoch()));
+  if (const DataCourse& course = state.course();
+      !course.empty() &&
+      (!state.options().job.has_program() || course.steps_per_epoch() > 1)) {
+    const DataPosition at = course.After(progress.merged_step());
+    status.set_epoch(static_cast<double>(at.epoch) +
+                     static_cast<double>(at.row) /
+                         static_cast<double>(course.last().rows));
   }
   status.set_loss(progress.latest().loss);
   status.set_samples_per_second(progress.latest().samples_per_second);

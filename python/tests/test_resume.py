@@ -6,6 +6,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import fake_native
 import numpy as np
 import pytest
 import torch
@@ -75,6 +76,44 @@ def test_it_starts_at_the_position(monkeypatch: Any, position: int, own: bool) -
     assert whole[:4] != whole[4:]
     monkeypatch.setattr(Session, "first_steps", position)
     assert run() == whole[position:]
+
+
+@pytest.mark.parametrize("world", [1, 2])
+def test_it_goes_on_at_the_row_with_other_batches(monkeypatch: Any, world: int) -> None:
+    """8 of 24 rows in batches of 4, then batches of 2 on each of some ranks."""
+    before = {
+        "step": 0, "at": (0, 0), "rows": 24, "global_batch": 4, "accumulation": 1,
+        "order": "cluster.sampler with seed 7",
+    }  # fmt: skip
+    monkeypatch.setattr(Session, "first_steps", 2)
+    monkeypatch.setattr(Session, "first_course", [before])
+    monkeypatch.setattr(Session, "world", world)
+    cluster, optimizer, session = start(one_weight())
+    data = Rows(24)
+    loader = DataLoader(data, batch_size=2, sampler=cluster.sampler(data))
+    seen = train(cluster, optimizer, loader, epochs=2, accumulate=2)
+    order = [fake_native.shuffled_order(24, 7, epoch).tolist() for epoch in (0, 1)]
+    for epoch, begin in ((0, 8), (1, 0)):
+        rows = sum((rows for e, rows in seen if e == epoch), [])
+        assert rows == order[epoch][begin::world]
+    assert cluster.steps == 2 + (16 + 24) // (4 * world)
+    assert session.course[1]["at"] == (0, 8)
+
+
+def test_a_loop_whose_epochs_are_over_takes_no_step(monkeypatch: Any) -> None:
+    """The second of two loops goes on: the first one's epochs are done."""
+    cluster, optimizer, _ = start(one_weight())
+    train(cluster, optimizer, [torch.tensor([1])] * 3, epochs=1, finish=False)
+    other = [torch.tensor([2])] * 2
+    assert train(cluster, optimizer, other, epochs=1, finish=False) == []
+    assert train(cluster, optimizer, other, epochs=2) == [(1, [2]), (1, [2])]
+
+
+def test_another_loader_counts_its_steps() -> None:
+    cluster, optimizer, session = start(one_weight())
+    train(cluster, optimizer, [torch.tensor([1])] * 5, accumulate=2)
+    assert session.course[0]["rows"] == 3
+    assert session.course[0]["order"] == "a loader of each of 1 ranks, 2 batches a step"
 
 
 def test_it_ends_the_job_and_an_early_break_does_not() -> None:

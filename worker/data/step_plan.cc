@@ -2,6 +2,8 @@
 #include "worker/data/step_plan.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
@@ -22,26 +24,30 @@ absl::StatusOr<StepPlan> StepPlan::Create(const Options& options) {
         absl::StrCat("wanted either epochs or steps of at least 1, got ",
                      options.epochs, " epochs and ", options.steps, " steps"));
   }
-  // Computed so that a very large accumulation cannot overflow.
-  const int64_t steps_per_epoch =
-      (options.cut.batches_per_epoch() - 1) / options.accumulation + 1;
-  int64_t total = options.steps;
-  if (by_epochs &&
-      __builtin_mul_overflow(options.epochs, steps_per_epoch, &total)) {
+  DataCourse course = options.course;
+  if (course.empty()) {
+    course = DataCourse(DataStretch{.rows = options.cut.rows,
+                                    .global_batch = options.cut.global_batch,
+                                    .accumulation = options.accumulation});
+  }
+  const std::optional<int64_t> total =
+      by_epochs ? course.StepsOf(options.epochs) : options.steps;
+  if (!total) {
     return absl::InvalidArgumentError(
-        absl::StrCat(options.epochs, " epochs of ", steps_per_epoch,
+        absl::StrCat(options.epochs, " epochs of ", course.steps_per_epoch(),
                      " steps are more steps than can be counted"));
   }
-  return StepPlan(options, steps_per_epoch, total);
+  return StepPlan(options.cut, std::move(course), *total);
 }
 
 StepRange StepPlan::At(int64_t step) const {
   TRIBUTARY_CHECK(step >= 0);
+  const DataPosition at = course_.After(step);
   StepRange range;
-  range.epoch = step / steps_per_epoch_;
-  range.first_batch = step % steps_per_epoch_ * accumulation_;
-  range.batches =
-      std::min(accumulation_, cut_.batches_per_epoch() - range.first_batch);
+  range.epoch = at.epoch;
+  range.first_batch = at.row / cut_.global_batch;
+  range.batches = std::min(course_.last().accumulation,
+                           cut_.batches_per_epoch() - range.first_batch);
   return range;
 }
 

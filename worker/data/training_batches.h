@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+
 #include "absl/status/statusor.h"
 #include "tributary/v1/data.pb.h"
 #include "worker/data/batch_loader.h"
@@ -15,5 +17,9 @@ namespace tributary {
 absl::StatusOr<BatchSource> TrainingBatches(const Dataset& train,
                                             const v1::DataSpec& spec,
                                             const BatchCut& cut, int rank);
+
+// What distinguishes the order of an epoch's rows from that of rows in memory;
+// empty: nothing. The order may not change within an epoch.
+std::string WindowsOf(const Dataset& train, const v1::DataSpec& spec);
 
 }  // namespace tributary

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/job/job_course.h"
 #include "common/job/job_options.h"
 #include "common/job/learning_rate_schedule.h"
 #include "common/member/report_checkpoint.h"
@@ -59,6 +60,7 @@ absl::Status ProgramSession::Join() {
         " has a model of its own, which tributary-worker trains; start a job "
         "for this program with `tributary run`"));
   }
+  TRIBUTARY_ASSIGN_OR_RETURN(course_, member_->Course());
   ServeMetrics();
   std::string why;
   ops_ = CreateOps(DeviceChoice::kCpu, &why);
@@ -102,8 +104,20 @@ absl::Status ProgramSession::Declare() {
   return member_->DeclareModel({.parameters = declaration_.parameters,
                                 .total_steps = declaration_.total_steps,
                                 .steps_per_epoch = declaration_.steps_per_epoch,
+                                .course = course_,
                                 .data_checksum = declaration_.data_checksum,
                                 .settings = options_.settings});
+}
+
+absl::Status ProgramSession::SetData(DataStretch data) {
+  TRIBUTARY_ASSIGN_OR_RETURN(course_,
+                             GoOn(job(), course_, steps_, std::move(data)));
+  return declaration_.parameters.empty() ? absl::OkStatus() : Declare();
+}
+
+int64_t ProgramSession::EpochOf(int64_t step) const {
+  if (!course_.empty()) return course_.EpochOf(step);
+  return step == 0 ? 0 : (step - 1) / declaration_.steps_per_epoch + 1;
 }
 
 absl::StatusOr<Session::Next> ProgramSession::Follow() {
@@ -284,7 +298,7 @@ void ProgramSession::Report(const StepResult& result, int64_t step,
   const double compute = std::max(0.0, result.compute_seconds - push_seconds_);
   v1::StepReport report;
   report.set_step(step + 1);
-  report.set_epoch(step / declaration_.steps_per_epoch + 1);
+  report.set_epoch(EpochOf(step + 1));
   report.set_samples(samples_);
   report.set_loss_sum(result.loss * static_cast<double>(samples_));
   report.set_learning_rate(rate_(step));
@@ -307,16 +321,14 @@ void ProgramSession::Report(const StepResult& result, int64_t step,
   for (int64_t skipped = step + 1; skipped < steps_; ++skipped) {
     v1::StepReport empty;
     empty.set_step(skipped + 1);
-    empty.set_epoch(skipped / declaration_.steps_per_epoch + 1);
+    empty.set_epoch(EpochOf(skipped + 1));
     empty.set_learning_rate(report.learning_rate());
     member_->ReportStep(empty);
   }
 }
 
 absl::Status ProgramSession::ReportEvaluation(const v1::EvaluationPart& part) {
-  const int64_t epoch =
-      steps_ == 0 ? 0 : (steps_ - 1) / declaration_.steps_per_epoch + 1;
-  return member_->results().ReportEvaluation(steps_, epoch, part);
+  return member_->results().ReportEvaluation(steps_, EpochOf(steps_), part);
 }
 
 absl::StatusOr<Session::Next> ProgramSession::Finish() {

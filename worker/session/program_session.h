@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <functional>
 #include <memory>
 #include <string>
@@ -39,9 +38,8 @@ class ProgramSession final : public Session {
   const v1::JobSpec& job() const override { return member_->job(); }
   absl::Status Start(Declaration declaration) override;
   int64_t steps() const override { return steps_; }
-  void SetStepsPerEpoch(int64_t steps) override {
-    declaration_.steps_per_epoch = std::max<int64_t>(1, steps);
-  }
+  absl::Status SetData(DataStretch data) override;
+  const DataCourse& course() const override { return course_; }
   float* gradient(int parameter) override {
     return parameters_->gradient(parameter);
   }
@@ -75,6 +73,8 @@ class ProgramSession final : public Session {
   // Goes on after the work under the plan ended with `status`.
   absl::StatusOr<Next> GoOn(const absl::Status& status);
   void Report(const StepResult& result, int64_t step, double wait_seconds);
+  // The epoch of a step, both from 1; 0 for step 0.
+  int64_t EpochOf(int64_t step) const;
   absl::Status Cancelled() const;
 
   const Options options_;
@@ -90,6 +90,7 @@ class ProgramSession final : public Session {
   bool recomputes_ = false;
 
   Declaration declaration_;
+  DataCourse course_;
   std::unique_ptr<ProgramParameters> parameters_;
   // Rank 0's, for a job that starts over without a checkpoint.
   std::vector<std::vector<float>> initial_;

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/base/data_course.h"
 #include "common/base/limits.h"
 #include "common/base/parameter_spec.h"
 #include "common/telemetry/http_listener.h"
@@ -86,9 +87,16 @@ class Session {
   virtual absl::Status Start(Declaration declaration) = 0;
   // Steps that this rank has finished.
   virtual int64_t steps() const = 0;
-  // How many steps the program calls an epoch, for reports and displays; until
-  // then, as declared.
-  virtual void SetStepsPerEpoch(int64_t steps) = 0;
+  // Says how the program takes its training rows from the next step on; the
+  // stretch's beginning is that of the present course. Checkpoints hold it, so
+  // that a job that goes on finds its position also with other ranks or
+  // batches. Until then epochs have the declared steps. FailedPrecondition: the
+  // rows that are left of the open epoch cannot be taken in this way, or
+  // another rank takes them otherwise.
+  virtual absl::Status SetData(DataStretch data) = 0;
+  // How the job has taken its training rows, as far as programs have said it;
+  // empty: not at all.
+  virtual const DataCourse& course() const = 0;
 
   // Where the program writes the parameter's mean gradient before it calls
   // GradientReady: host memory of the parameter's size, the same in every step.

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/limits.h"
 #include "common/files/folder_roots.h"
+#include "common/job/job_course.h"
 #include "common/job/job_files.h"
 #include "common/job/job_options.h"
 #include "common/job/learning_rate_schedule.h"
@@ -17,6 +18,7 @@
 #include "kernels/device.h"
 #include "spdlog/spdlog.h"
 #include "worker/data/class_weights.h"
+#include "worker/data/training_batches.h"
 #include "worker/session/rank_life.h"
 #include "worker/trainer/make_synchronizer.h"
 #include "worker/trainer/trainer.h"
@@ -100,6 +102,7 @@ absl::Status RankWork::Prepare() {
   Member::Declaration declaration{.parameters = std::move(parameters),
                                   .total_steps = steps_->total_steps(),
                                   .steps_per_epoch = steps_->steps_per_epoch(),
+                                  .course = steps_->course(),
                                   .data_checksum = DataChecksum(),
                                   .training_rows = data_->train->rows()};
   if (member_.index() == 0) {
@@ -141,16 +144,19 @@ absl::Status RankWork::OpenSteps() {
   const v1::DataSpec& data = job_.data();
   BatchCut cut;
   cut.rows = data_->train->rows();
-  cut.global_batch = data.batch_case() == v1::DataSpec::kGlobalBatchSize
-                         ? data.global_batch_size()
-                         : data.batch_size() * replicas;
   cut.world = static_cast<int>(replicas);
+  DataStretch stretch = StretchOf(job_, cut.rows);
+  stretch.order += WindowsOf(*data_->train, data);
+  TRIBUTARY_ASSIGN_OR_RETURN(const DataCourse before, member_.Course());
+  TRIBUTARY_ASSIGN_OR_RETURN(DataCourse course,
+                             GoOn(job_, before, member_.start_step(), stretch));
+  cut.global_batch = stretch.global_batch;
   TRIBUTARY_ASSIGN_OR_RETURN(
-      steps_,
-      StepPlan::Create({.cut = cut,
-                        .accumulation = job_.training().gradient_accumulation(),
-                        .epochs = job_.training().epochs(),
-                        .steps = job_.training().steps()}));
+      steps_, StepPlan::Create({.cut = cut,
+                                .accumulation = stretch.accumulation,
+                                .epochs = job_.training().epochs(),
+                                .steps = job_.training().steps(),
+                                .course = std::move(course)}));
   return absl::OkStatus();
 }
 

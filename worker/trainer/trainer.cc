@@ -62,7 +62,7 @@ absl::Status Trainer::Run(int64_t start_step) {
            .plan = options_.plan,
            .first_step = std::min(start_step, options_.plan.total_steps())}));
 
-  const EvaluationSteps due{.epoch = options_.plan.steps_per_epoch(),
+  const EvaluationSteps due{.course = options_.plan.course(),
                             .every = options_.spec->evaluation().every_steps()};
   end_ = options_.plan.total_steps();
   int64_t step = start_step;
@@ -285,8 +285,8 @@ absl::Status Trainer::EvaluateOn(const Dataset& data, int64_t step,
           : EvaluateModel(options_.ops, replica_.model(), replica_.loss(), loss,
                           next_batch));
   if (!replica_.reports()) part.Clear();
-  const int64_t epoch = step == 0 ? 0 : options_.plan.At(step - 1).epoch + 1;
-  return options_.job->ReportEvaluation(step, epoch, part, set);
+  return options_.job->ReportEvaluation(
+      step, options_.plan.course().EpochOf(step), part, set);
 }
 
 }  // namespace tributary

@@ -18,22 +18,14 @@ EvaluationDecisions::EvaluationDecisions(JobState* state)
       stop_after_(state->options().job.evaluation().stop_after()),
       best_(state->options().job.evaluation().metric()) {}
 
-int64_t EvaluationDecisions::steps_per_epoch() const {
-  const auto& manifest = state_.options().start.manifest;
-  if (state_.steps_per_epoch() > 0 || manifest == nullptr) {
-    return state_.steps_per_epoch();
-  }
-  return manifest->steps_per_epoch();
-}
-
 void EvaluationDecisions::Count(const EvaluationRecord& evaluation) {
   if (!entries_.empty() && evaluation.step <= entries_.back().evaluation.step) {
     return;
   }
   const EvaluationSteps due{
-      .epoch = steps_per_epoch(),
+      .course = state_.course(),
       .every = state_.options().job.evaluation().every_steps()};
-  if (compares() && due.epoch > 0 && due.Includes(evaluation.step)) {
+  if (compares() && !due.course.empty() && due.Includes(evaluation.step)) {
     best_.Add(evaluation.step, evaluation.metrics);
     newest_ = evaluation.step;
   }

@@ -29,13 +29,10 @@ class EvaluationDecisions {
 
   // Whether the ranks wait for decisions at all.
   bool decides() const { return keeps_best_ || stop_after_ > 0; }
-  // 0: not known before the model is declared.
-  int64_t steps_per_epoch() const;
-
   // Takes the next complete evaluation of the job; one that is not later than
   // all before is ignored. One that is neither at the end of an epoch nor due
   // by every_steps does not count: it is that of a run that was stopped there.
-  // Needs steps_per_epoch().
+  // Needs the job's course.
   void Add(const EvaluationRecord& evaluation);
 
   // Adds the newest evaluation up to `step` to a state or a manifest, with what

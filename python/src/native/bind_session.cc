@@ -68,6 +68,14 @@ void Start(SessionBinding& session, std::vector<PythonParameter> parameters,
                 data_checksum);
 }
 
+void SetData(SessionBinding& session, int64_t rows, int64_t global_batch,
+             int64_t accumulation, const std::string& order) {
+  session.SetData({.rows = rows,
+                   .global_batch = global_batch,
+                   .accumulation = accumulation,
+                   .order = order});
+}
+
 Session::Next FinishStep(SessionBinding& session, double loss,
                          double compute_seconds, double data_seconds) {
   return session.FinishStep({.loss = loss,
@@ -115,7 +123,10 @@ void BindSession(nb::module_& module) {
            "steps_per_epoch"_a, "data_checksum"_a)
       .def("gradient", &SessionBinding::Gradient, "parameter"_a,
            nb::rv_policy::reference)
-      .def("set_steps_per_epoch", &SessionBinding::SetStepsPerEpoch, "steps"_a)
+      .def("set_data", &SetData, nb::kw_only(), "rows"_a, "global_batch"_a,
+           "accumulation"_a, "order"_a)
+      .def_prop_ro("position", &SessionBinding::Position)
+      .def("steps_of", &SessionBinding::StepsOf, "epochs"_a)
       .def("begin_step", &SessionBinding::BeginStep, "samples"_a,
            "learning_rates"_a)
       .def("gradient_ready", &SessionBinding::GradientReady, "parameter"_a)

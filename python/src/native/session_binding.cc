@@ -100,9 +100,30 @@ NumpyFloats SessionBinding::Gradient(int parameter) {
   return NumpyFloats(session_->gradient(parameter), {size}, nb::find(this));
 }
 
-void SessionBinding::SetStepsPerEpoch(int64_t steps) {
-  CheckProcess("set_steps_per_epoch");
-  session_->SetStepsPerEpoch(steps);
+void SessionBinding::SetData(DataStretch data) {
+  CheckProcess("set_data");
+  if (data.rows < 1 || data.global_batch < 1 || data.accumulation < 1) {
+    Raise(absl::InvalidArgumentError(absl::StrCat(
+              "wanted rows, global batch and accumulation of at least 1, got ",
+              data.rows, ", ", data.global_batch, " and ", data.accumulation)),
+          "set_data");
+  }
+  absl::Status set;
+  Wait([&] { set = session_->SetData(std::move(data)); });
+  RaiseUnlessOk(set, "set_data");
+}
+
+std::optional<std::pair<int64_t, int64_t>> SessionBinding::Position() const {
+  CheckProcess("position");
+  if (session_->course().empty()) return std::nullopt;
+  const DataPosition at = session_->course().After(session_->steps());
+  return std::pair(at.epoch, at.row);
+}
+
+int64_t SessionBinding::StepsOf(int64_t epochs) const {
+  CheckProcess("steps_of");
+  const DataCourse& course = session_->course();
+  return course.empty() ? 0 : course.StepsOf(epochs).value_or(kOpenEnd);
 }
 
 Session::Next SessionBinding::BeginStep(

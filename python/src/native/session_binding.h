@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "python/src/native/waits.h"
@@ -50,7 +51,12 @@ class SessionBinding {
              int64_t steps_per_epoch, uint32_t data_checksum);
   // The memory of Session::gradient, flat. Valid while this object lives.
   NumpyFloats Gradient(int parameter);
-  void SetStepsPerEpoch(int64_t steps);
+  void SetData(DataStretch data);
+  // The epoch of the next step, and the rows of it that have been taken; before
+  // SetData and the course of a checkpoint: nullopt.
+  std::optional<std::pair<int64_t, int64_t>> Position() const;
+  // As DataCourse::StepsOf, once the course is known.
+  int64_t StepsOf(int64_t epochs) const;
   Session::Next BeginStep(uint64_t samples,
                           const std::vector<double>& learning_rates);
   void GradientReady(int parameter);

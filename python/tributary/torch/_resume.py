@@ -68,45 +68,85 @@ class Loop:
                 f"{options.epochs}, {options.accumulate} and {self._batches} batches"
             )
         self._steps_per_epoch = -(-self._batches // options.accumulate)
-        if options.finish:
+        if options.finish and cluster._joined().position is None:
             cluster._check_rounds(options.epochs * self._steps_per_epoch)
-        self._schedulers = [
-            (FollowedScheduler(scheduler, optimizer), steps)
-            for scheduler, steps in (
-                (options.step_scheduler, 1),
-                (options.epoch_scheduler, self._steps_per_epoch),
-            )
-            if scheduler is not None
-        ]
+        self._said = False  # how the job's rows are taken
+        self._step_scheduler, self._epoch_scheduler = (
+            None if scheduler is None else FollowedScheduler(scheduler, optimizer)
+            for scheduler in (options.step_scheduler, options.epoch_scheduler)
+        )
 
     def run(self) -> Iterator[tuple[int, Any]]:
-        total = self._options.epochs * self._steps_per_epoch
         optimizer = self._optimizer
         optimizer._in_loop = self._options.accumulate > 1
-        self._cluster._joined().set_steps_per_epoch(self._steps_per_epoch)
         try:
             while True:
-                while self._cluster.steps < total and not optimizer.sending.ended:
+                while not optimizer.sending.ended and self._goes_on():
                     yield from self._epoch()
                 if not self._options.finish or self._cluster.finish():
                     return
+                self._said = False
         finally:
             optimizer._in_loop = False
             optimizer._holding = False
             if optimizer._steps is not None:
                 optimizer._steps.quiet = False
 
+    def _goes_on(self) -> bool:
+        """Whether epochs are left. Before the first step the job learns how this
+        loop takes its rows, and refuses where rows would come twice or never."""
+        session = self._cluster._joined()
+        position = session.position
+        if position is None:
+            position = (0, 0)
+        if position[0] >= self._options.epochs:
+            return False
+        if not self._said:
+            session.set_data(**self._data())
+            if self._options.finish:
+                self._cluster._check_rounds(session.steps_of(self._options.epochs))
+            self._said = True
+        return session.position[0] < self._options.epochs
+
+    def _data(self) -> dict[str, Any]:
+        """How steps take rows. What a rank's other loader yields is not known, so
+        its steps count as rows, which no other loader can take over."""
+        accumulate, world = self._options.accumulate, self._cluster.world_size
+        if self._sampler is None:
+            return {
+                "rows": self._steps_per_epoch,
+                "global_batch": 1,
+                "accumulation": 1,
+                "order": f"a loader of each of {world} ranks, {accumulate} batches a step",
+            }
+        return {
+            "rows": min(self._sampler.counted, self._batches * self._batch_size * world),
+            "global_batch": self._batch_size * world,
+            "accumulation": accumulate,
+            "order": self._sampler.order,
+        }
+
+    def _first(self, row: int) -> int:
+        """The batch that begins with this row of an epoch, as _data counts them."""
+        if self._sampler is None:
+            return row * self._options.accumulate
+        return row // (self._batch_size * self._cluster.world_size)
+
     def _epoch(self) -> Iterator[tuple[int, Any]]:
         """The rest of the epoch of the position, or up to a change of it."""
-        epoch, first = divmod(self._cluster.steps, self._steps_per_epoch)
-        batches = self._batches_of(epoch, first * self._options.accumulate)
-        for in_epoch in range(first, self._steps_per_epoch):
-            position = epoch * self._steps_per_epoch + in_epoch
-            for scheduler, steps in self._schedulers:
-                scheduler.go_to(position // steps)
-            yield from self._step(epoch, position, in_epoch, batches)
+        epoch, row = self._cluster._joined().position
+        first = self._first(row)
+        batches = self._batches_of(epoch, first)
+        while first < self._batches:
+            position = self._cluster.steps
+            if self._step_scheduler is not None:
+                self._step_scheduler.go_to(position)
+            if self._epoch_scheduler is not None:
+                self._epoch_scheduler.go_to(epoch)
+            yield from self._step(epoch, position, first, batches)
             steps_now = self._optimizer.sending
             if steps_now.moved or steps_now.ended:
+                self._said = False
                 return
             if self._cluster.steps != position + 1:
                 taken = self._cluster.steps - position
@@ -115,14 +155,14 @@ class Loop:
                     "optimizer.step() exactly once for every batch (with "
                     "accumulate too: it waits for the last batch by itself)"
                 )
+            first += self._options.accumulate
         if self._options.on_epoch_end is not None:
             self._options.on_epoch_end(epoch)
 
     def _step(
-        self, epoch: int, position: int, in_epoch: int, batches: Iterator[Any]
+        self, epoch: int, position: int, first: int, batches: Iterator[Any]
     ) -> Iterator[tuple[int, Any]]:
-        """The batches of one step."""
-        first = in_epoch * self._options.accumulate
+        """The batches of one step, from the first-th of the epoch on."""
         last = min(first + self._options.accumulate, self._batches) - 1
         optimizer = self._optimizer
         steps = optimizer.sending
@@ -154,11 +194,10 @@ class Loop:
         if set_epoch is not None:
             set_epoch(epoch)
         batches = iter(self._loader)
+        accumulate = self._options.accumulate
+        begin = self._cluster.steps - first // accumulate  # of the epoch
         for number in range(first):
-            self._reseed(
-                epoch * self._steps_per_epoch + number // self._options.accumulate,
-                number % self._options.accumulate,
-            )
+            self._reseed(begin + number // accumulate, number % accumulate)
             self._next(batches, number)
         return batches
 

@@ -100,6 +100,21 @@ class Sampler(torch.utils.data.Sampler[int]):
         self._epoch = epoch
         self._start = row
 
+    @property
+    def counted(self) -> int:
+        """Rows that count in an epoch, of all ranks."""
+        if self._drop_last:
+            return len(self) * self._cluster.world_size
+        return self._rows
+
+    @property
+    def order(self) -> str:
+        """Names the order of an epoch's rows, which all ranks share."""
+        if not self._shuffle:
+            return "cluster.sampler without shuffle"
+        seed = self._cluster.seed if self._seed is None else self._seed
+        return f"cluster.sampler with seed {seed}"
+
     def samples(self, batch: int, batch_size: int) -> tuple[int, int]:
         """Rows that count in a batch: this rank's, and those of all ranks."""
         world = self._cluster.world_size

@@ -17,14 +17,20 @@ std::vector<int64_t> Upto(const EvaluationSteps& steps, int64_t last) {
   return all;
 }
 
+DataCourse OfEpochs(int64_t steps) {
+  return DataCourse(DataStretch{.rows = steps});
+}
+
 TEST(EvaluationStepsTest, EndsOfEpochsAndEverySoManySteps) {
-  EXPECT_EQ(Upto({.epoch = 10}, 30), (std::vector<int64_t>{10, 20, 30}));
-  EXPECT_EQ(Upto({.epoch = 10, .every = 4}, 24),
+  const DataCourse tens = OfEpochs(10);
+  EXPECT_EQ(Upto({.course = tens}, 30), (std::vector<int64_t>{10, 20, 30}));
+  EXPECT_EQ(Upto({.course = tens, .every = 4}, 24),
             (std::vector<int64_t>{4, 8, 10, 12, 16, 20, 24}));
 }
 
 TEST(EvaluationStepsTest, IncludesWhatAfterGives) {
-  const EvaluationSteps steps{.epoch = 7, .every = 3};
+  const DataCourse sevens = OfEpochs(7);
+  const EvaluationSteps steps{.course = sevens, .every = 3};
   const std::vector<int64_t> all = Upto(steps, 100);
   size_t next = 0;
   for (int64_t step = 0; step <= 100; ++step) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/job/goes_on.h"
 
+#include "common/job/job_course.h"
 #include "common/job/job_options.h"
 #include "tests/testing/status_matchers.h"
 
@@ -105,14 +106,46 @@ TEST(CheckGoesOnTest, AJobThatEndsBeforeTheCheckpointIsRefused) {
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        "the job ends after step 20, the checkpoint is of step "
                        "21"));
-  job.mutable_training()->clear_steps();
-  job.mutable_training()->set_epochs(2);
-  EXPECT_FALSE(
-      CheckGoesOn(job, {.job = job, .step = 21, .steps_per_epoch = 10}).ok());
-  v1::JobSpec before = job;
-  before.mutable_cluster()->set_workers(3);
-  TRIBUTARY_EXPECT_OK(
-      CheckGoesOn(job, {.job = before, .step = 21, .steps_per_epoch = 10}));
+}
+
+// 80 rows in batches of 8 are ten steps an epoch.
+v1::JobSpec Epochs(int64_t epochs, int workers = 1) {
+  v1::JobSpec job;
+  job.mutable_cluster()->set_workers(workers);
+  job.mutable_data()->set_batch_size(8);
+  job.mutable_training()->set_epochs(epochs);
+  return job;
+}
+
+absl::Status GoesOnAfter(int64_t step, const v1::JobSpec& job) {
+  return CheckGoesOn(job, {.job = Epochs(2),
+                           .step = step,
+                           .course = DataCourse(StretchOf(Epochs(2), 80))});
+}
+
+TEST(CheckGoesOnTest, TheEndFollowsFromTheRowsThatAreLeft) {
+  TRIBUTARY_EXPECT_OK(GoesOnAfter(20, Epochs(2)));
+  TRIBUTARY_EXPECT_OK(GoesOnAfter(20, Epochs(2, 3)));
+  TRIBUTARY_EXPECT_OK(GoesOnAfter(21, Epochs(3)));
+  EXPECT_THAT(GoesOnAfter(20, Epochs(1, 3)),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       "the job ends after step 10, the checkpoint is of step "
+                       "20: take an earlier checkpoint, or more epochs"));
+  EXPECT_FALSE(GoesOnAfter(21, Epochs(2)).ok());
+}
+
+TEST(CheckGoesOnTest, BatchesThatDoNotFitTheOpenEpochAreRefused) {
+  TRIBUTARY_EXPECT_OK(GoesOnAfter(6, Epochs(2, 3)));  // 48 rows, batches of 24
+  EXPECT_THAT(GoesOnAfter(4, Epochs(2, 3)),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       "32 rows into epoch 1, which is no multiple of the "
+                       "global batch of 24 rows"));
+  v1::JobSpec other = Epochs(2);
+  other.mutable_data()->mutable_shuffle()->set_seed(3);
+  EXPECT_THAT(
+      GoesOnAfter(4, other),
+      StatusIs(absl::StatusCode::kFailedPrecondition, "keep the order"));
+  TRIBUTARY_EXPECT_OK(GoesOnAfter(10, other));
 }
 
 }  // namespace

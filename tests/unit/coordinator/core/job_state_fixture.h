@@ -62,6 +62,7 @@ class JobStateTest : public ::testing::Test {
     options.start_timeout_micros = 60 * kSecond;
     options.start.data_checksum = restored_data_;
     options.start.manifest = restored_;
+    options.start.step = start_step_;
     state_.emplace(options, 0);
   }
 
@@ -172,6 +173,7 @@ class JobStateTest : public ::testing::Test {
   v1::WorkerLoss on_worker_loss_ = v1::WORKER_LOSS_WAIT;
   uint32_t restored_data_ = 0;
   std::shared_ptr<const v1::CheckpointManifest> restored_;
+  int64_t start_step_ = 0;
   bool error_feedback_ = false;
   int backup_workers_ = 0;
   int period_ = 0;  // of local_sgd; 0: another policy

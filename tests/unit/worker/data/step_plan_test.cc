@@ -2,6 +2,7 @@
 #include "worker/data/step_plan.h"
 
 #include <limits>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -87,6 +88,34 @@ TEST(StepPlanTest, SamplesOfRanksAddUpToEveryRowOncePerEpoch) {
         EXPECT_EQ(plan.AllSamples(step), Samples(plan, step, world));
       }
       EXPECT_EQ(samples, 101);
+    }
+  }
+}
+
+// 64 rows: after two steps of 8 rows the job goes on with steps of 2 x 8.
+TEST(StepPlanTest, AJobThatGoesOnTakesEveryRowThatIsLeftOnce) {
+  DataCourse course(DataStretch{.rows = 64, .global_batch = 8});
+  course.Add({.step = 2,
+              .begin = {0, 16},
+              .rows = 64,
+              .global_batch = 8,
+              .accumulation = 2});
+  for (int world : {1, 3}) {
+    const StepPlan plan = MakePlan({.cut = {64, 8, world},
+                                    .accumulation = 2,
+                                    .epochs = 2,
+                                    .course = course});
+    EXPECT_EQ(plan.total_steps(), 2 + 3 + 4);
+    EXPECT_EQ(plan.steps_per_epoch(), 4);
+    std::vector<int> taken(128);
+    for (int64_t step = 2; step < plan.total_steps(); ++step) {
+      const StepRange range = plan.At(step);
+      for (int64_t i = 0; i < range.batches * 8; ++i) {
+        ++taken[range.epoch * 64 + range.first_batch * 8 + i];
+      }
+    }
+    for (int row = 0; row < 128; ++row) {
+      EXPECT_EQ(taken[row], row < 16 ? 0 : 1) << row;
     }
   }
 }

@@ -253,7 +253,7 @@ TEST_F(SessionTest, StepsAndEvaluationsCarryTheProgramsEpochs) {
     TestProgram program;
     ASSERT_TRUE(session->Start(program.Declare()).ok());
     program.Train(*session, 1);
-    session->SetStepsPerEpoch(3);
+    ASSERT_TRUE(session->SetData({.rows = 3}).ok());
     program.Train(*session, 4);
     v1::EvaluationPart part;
     part.set_samples(1);

@@ -156,5 +156,20 @@ TEST_F(StreamedBatchesTest, AnErrorOfTheDiskIsReturned) {
               HasSubstr("it was longer when the job began"));
 }
 
+// A job that goes on within an epoch compares these names.
+TEST_F(StreamedBatchesTest, AnotherOrderOfWindowsHasAnotherName) {
+  v1::DataSpec spec;
+  spec.mutable_shuffle()->set_seed(3);
+  const auto name = [&](int64_t buffer_rows) {
+    spec.mutable_stream()->set_buffer_bytes(buffer_rows * data_->row_bytes());
+    return WindowsOf(*data_, spec);
+  };
+  EXPECT_EQ(name(kRows), "") << "as in memory";
+  EXPECT_EQ(name(500), ", in windows of 500 chunks of 1 rows");
+  EXPECT_NE(name(400), name(500));
+  spec.mutable_shuffle()->set_none(true);
+  EXPECT_EQ(name(500), "");
+}
+
 }  // namespace
 }  // namespace tributary

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tributary {
+
+// How far a job is in its training rows: `row` rows of epoch `epoch`, both from
+// 0. At the end of an epoch: row 0 of the next one.
+struct DataPosition {
+  int64_t epoch = 0;
+  int64_t row = 0;
+};
+
+// How a job takes its training rows from a step on. A step takes `accumulation`
+// global batches; the last one of an epoch takes what is left.
+struct DataStretch {
+  int64_t step = 0;         // steps before it
+  DataPosition begin = {};  // where it begins
+  int64_t rows = 1;         // of an epoch
+  int64_t global_batch = 1;
+  int64_t accumulation = 1;
+  std::string order = {};  // names the order that an epoch's rows have
+  // `rows` is the most that it can be, which gives the same number of steps.
+  bool rows_unknown = false;
+
+  int64_t steps_per_epoch() const { return StepsAfter(0); }
+  // Steps of the rest of an epoch, after `row` rows of it.
+  int64_t StepsAfter(int64_t row) const;
+  // The position after `steps` steps of this stretch.
+  DataPosition After(int64_t steps) const;
+  // Whether both take the same rows in each step.
+  bool TakesAs(const DataStretch& other) const;
+};
+
+// How a job and those that it continues have taken their training rows: one
+// stretch, and another one for every change of the batch. A pure function of
+// the step, so that every process finds the same rows. Steps count from 1 and
+// stand for what is finished with them; step 0 is the beginning.
+class DataCourse {
+ public:
+  DataCourse() = default;  // empty: unknown
+  // A stretch from step 0 on.
+  explicit DataCourse(DataStretch stretch) { Add(std::move(stretch)); }
+  // Nullopt: the stretches contradict themselves or each other.
+  static std::optional<DataCourse> Create(std::vector<DataStretch> stretches);
+
+  bool empty() const { return stretches_.empty(); }
+  const std::vector<DataStretch>& stretches() const { return stretches_; }
+
+  // These, and all below, want a course that is not empty.
+  const DataStretch& last() const { return stretches_.back(); }
+  // Of the last stretch.
+  int64_t steps_per_epoch() const { return last().steps_per_epoch(); }
+  DataPosition After(int64_t step) const;
+  // The epoch of a step, from 1; 0 for step 0.
+  int64_t EpochOf(int64_t step) const {
+    return step > 0 ? After(step - 1).epoch + 1 : 0;
+  }
+  bool EndsEpoch(int64_t step) const {
+    return step > 0 && After(step).row == 0;
+  }
+  // The first step after `step` that ends an epoch.
+  int64_t NextEpochEnd(int64_t step) const;
+  // The step with which the first `epochs` epochs end; nullopt: there are more
+  // steps than can be counted.
+  std::optional<int64_t> StepsOf(int64_t epochs) const;
+  // Whether the job has taken all rows of the first `epochs` epochs after
+  // `step`.
+  bool Ends(int64_t epochs, int64_t step) const {
+    return After(step).epoch >= epochs;
+  }
+
+  // The course up to `step`: without the stretches that begin there or later.
+  DataCourse UpTo(int64_t step) const;
+  // Adds a stretch, which begins after the last one.
+  void Add(DataStretch stretch);
+
+ private:
+  const DataStretch& At(int64_t step) const;
+
+  std::vector<DataStretch> stretches_;  // in the order of their steps
+};
+
+}  // namespace tributary

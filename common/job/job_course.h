@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "common/base/data_course.h"
+#include "google/protobuf/repeated_ptr_field.h"
+#include "tributary/v1/checkpoint.pb.h"
+#include "tributary/v1/job.pb.h"
+
+namespace tributary {
+
+// How a job with a model of its own takes epochs of `rows` rows from the
+// beginning. Its order is that of rows in memory.
+DataStretch StretchOf(const v1::JobSpec& job, int64_t rows);
+
+// How the job of a checkpoint has taken its rows. Of a checkpoint that an
+// earlier version wrote it follows from the job, which was then the same from
+// step 0 on. Empty: unknown, of a program.
+DataCourse CourseOf(const v1::CheckpointManifest& manifest);
+
+// The course of a job that goes on from `before` after `step` steps and from
+// there takes its rows as `now` does, whose beginning does not count. If
+// `before` is empty, the job has taken its rows in this way from step 0 on.
+//
+// FailedPrecondition, with advice, where the rows that are left of the open
+// epoch cannot be taken in this way: its rows are others, have another order,
+// or do not begin with a whole batch.
+absl::StatusOr<DataCourse> GoOn(const v1::JobSpec& job,
+                                const DataCourse& before, int64_t step,
+                                DataStretch now);
+
+using SavedCourse = google::protobuf::RepeatedPtrField<v1::DataStretch>;
+// InvalidArgument: the stretches contradict themselves.
+absl::StatusOr<DataCourse> CourseFromProto(const SavedCourse& saved);
+void CourseToProto(const DataCourse& course, SavedCourse* saved);
+
+}  // namespace tributary

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "common/base/data_course.h"
+#include "common/job/job_course.h"
+#include "tributary/v1/checkpoint.pb.h"
+#include "tributary/v1/coordinator_service.pb.h"
+#include "tributary/v1/job.pb.h"
+
+namespace tributary {
+
+// InvalidArgument: the declared course contradicts itself. FailedPrecondition,
+// with advice: the program of a checkpoint without a course now has other
+// ranks, so its position is unknown. manifest: that of the checkpoint that the
+// job goes on from; null: there is none.
+absl::Status CheckCourse(const v1::DeclareModelRequest& request,
+                         const v1::JobSpec& job,
+                         const v1::CheckpointManifest* manifest);
+
+// How the course of another rank differs from the first, "a global batch of ...
+// instead of ..."; empty: one of them goes on where the other one ends.
+std::string CourseDifference(const SavedCourse& first,
+                             const SavedCourse& other);
+
+// Notices about a job that goes on from a checkpoint; empty: there is nothing
+// to say.
+//
+// From `start_step` on a step takes other rows than before.
+std::string BatchChange(const DataCourse& course, int64_t start_step,
+                        int64_t total_steps);
+// The learning rate of the next step is not what the checkpoint's job would
+// have had there.
+std::string RateChange(const v1::JobSpec& job, int64_t total_steps,
+                       const v1::CheckpointManifest& manifest);
+// The program of a checkpoint without a course has other ranks.
+std::string RanksChange(const v1::JobSpec& job,
+                        const v1::CheckpointManifest& manifest);
+
+}  // namespace tributary

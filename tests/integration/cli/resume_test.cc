@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// `--resume` with other workers, batches and options, and what it finds where.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/testing/paths.h"
+#include "tests/testing/running_process.h"
+#include "tests/testing/temporary_folder.h"
+
+namespace tributary {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+using testing::kSoon;
+using ::testing::Not;
+using testing::RunningProcess;
+namespace fs = std::filesystem;
+
+// Eight steps an epoch.
+constexpr char kTwoEpochs[] = R"(name: small
+model: {sequential: [{linear: {in: 20, out: 1}}]}
+data: {train: {synthetic: {kind: linear, rows: 64}}, batch_size: 8}
+training: {epochs: 2, loss: mse, optimizer: {sgd: {learning_rate: 0.01}}}
+cluster: {servers: 1, workers: 1}
+)";
+
+class ResumeTest : public testing::TemporaryFolderTest {
+ protected:
+  // Returns the exit code; the output is in output_.
+  int Run(std::vector<std::string> words) {
+    words.insert(words.begin(), testing::Program("tributary"));
+    const auto process =
+        RunningProcess::Start({.command = words, .folder = folder()});
+    const int code = process->Wait(kSoon);
+    output_ = process->output();
+    return code;
+  }
+  // Trains the first steps; the run directory has the words that follow.
+  void Train(int steps, const std::string& run) {
+    Write("job.yaml", kTwoEpochs);
+    ASSERT_EQ(Run({"train", "job.yaml", "--run-dir", run, "--set",
+                   "training.steps=" + std::to_string(steps)}),
+              0)
+        << output_;
+  }
+  // To the end of the second epoch, if the words say nothing else.
+  int Resume(const std::string& from, const std::string& run,
+             const std::vector<std::string>& words = {}) {
+    std::vector<std::string> all = {
+        "train", "--resume",         from, "--run-dir", run,
+        "--set", "training.epochs=2"};
+    all.insert(all.end(), words.begin(), words.end());
+    return Run(all);
+  }
+  int64_t Samples(const std::string& run) {
+    int64_t samples = 0;
+    std::istringstream lines(Read(run + "/metrics.jsonl"));
+    for (std::string line; std::getline(lines, line);) {
+      samples += json::parse(line)["samples"].get<int64_t>();
+    }
+    return samples;
+  }
+  json Summary(const std::string& run) {
+    return json::parse(Read(run + "/summary.json"));
+  }
+
+  std::string output_;
+};
+
+TEST_F(ResumeTest, OtherWorkersAndBatchesTrainWhatIsLeftOnce) {
+  Train(8, "first");
+  // Four steps of 16 rows are left of the second epoch.
+  EXPECT_EQ(Resume("first", "workers", {"--workers", "2"}), 0) << output_;
+  EXPECT_EQ(Samples("workers"), 64);
+  EXPECT_EQ(Summary("workers")["steps"], 12);
+  EXPECT_THAT(output_, HasSubstr("from step 9 on, at the beginning of epoch 2, "
+                                 "a step takes 16 rows instead of 8"));
+}
+
+TEST_F(ResumeTest, ABatchMayChangeWithinAnEpochAndAgain) {
+  Train(4, "first");
+  // 32 rows a step: the end of the first epoch, and half of the second.
+  EXPECT_EQ(Resume("first", "second",
+                   {"--set", "training.gradient_accumulation=4", "--set",
+                    "training.steps=6"}),
+            0)
+      << output_;
+  EXPECT_EQ(Samples("second"), 64);
+  EXPECT_EQ(
+      Resume("second", "third", {"--set", "training.gradient_accumulation=1"}),
+      0)
+      << output_;
+  EXPECT_EQ(Samples("third"), 32);
+  EXPECT_EQ(Summary("third")["steps"], 6 + 4);
+}
+
+TEST_F(ResumeTest, WhatCannotBeExactIsRefusedWithARemedy) {
+  Train(3, "first");
+  EXPECT_EQ(Resume("first", "refused", {"--workers", "2"}), 2);
+  EXPECT_THAT(output_,
+              HasSubstr("24 rows into epoch 1, which is no multiple of "
+                        "the global batch of 16 rows"));
+  EXPECT_THAT(output_, HasSubstr("--set data.global_batch_size=8"));
+  EXPECT_EQ(Resume("first", "refused", {"--set", "data.shuffle={seed: 5}"}), 2);
+  EXPECT_THAT(output_, HasSubstr("keep the order"));
+  EXPECT_FALSE(fs::exists(Path("refused")));
+  EXPECT_EQ(Resume("first", "remedied",
+                   {"--workers", "2", "--set", "data.global_batch_size=8"}),
+            0)
+      << output_;
+  EXPECT_EQ(Samples("remedied"), 128 - 24);
+  EXPECT_EQ(
+      Resume("first", "more-rows", {"--set", "data.train.synthetic.rows=80"}),
+      1);
+  EXPECT_THAT(output_, HasSubstr("which has 64 rows; of the 80 rows"));
+}
+
+TEST_F(ResumeTest, ARunThatIsOverHasNothingLeftForOtherWorkers) {
+  Train(16, "first");
+  EXPECT_EQ(Resume("first", "more", {"--workers", "3"}), 0) << output_;
+  EXPECT_EQ(Summary("more")["steps"], 16);
+  EXPECT_EQ(
+      Resume("first", "less", {"--workers", "3", "--set", "training.epochs=1"}),
+      2);
+  EXPECT_THAT(output_, HasSubstr("the job ends after step 8, the checkpoint is "
+                                 "of step 16"));
+}
+
+TEST_F(ResumeTest, TheLineThatContinuesARunKeepsItsOptions) {
+  Train(8, "first");
+  EXPECT_EQ(Resume("first", "failed",
+                   {"--set", "training.optimizer.sgd.learning_rate=1e30",
+                    "--workers", "2", "--log-format", "json"}),
+            1)
+      << output_;
+  EXPECT_THAT(output_, HasSubstr(" --workers 2 --set training.epochs=2 --set "
+                                 "training.optimizer.sgd.learning_rate=1e30 "
+                                 "--log-format json"));
+}
+
+TEST_F(ResumeTest, CheckpointsAreFoundWhereTheRunsJobPutThem) {
+  Write("job.yaml", kTwoEpochs);
+  ASSERT_EQ(Run({"train", "job.yaml", "--run-dir", "first", "--set",
+                 "checkpoint.directory=" + Path("elsewhere")}),
+            0)
+      << output_;
+  EXPECT_FALSE(fs::exists(Path("first/checkpoints")));
+  EXPECT_EQ(Run({"checkpoint", "list", "first"}), 0);
+  EXPECT_THAT(output_, HasSubstr("step-000000000016"));
+  EXPECT_EQ(Run({"checkpoint", "verify", "first"}), 0) << output_;
+  EXPECT_THAT(output_, Not(HasSubstr("no complete checkpoint")));
+  EXPECT_EQ(Run({"export", "first", "out.safetensors"}), 0) << output_;
+  EXPECT_EQ(Resume("first", "more", {"--set", "training.epochs=3"}), 0)
+      << output_;
+  EXPECT_EQ(Samples("more"), 64);
+}
+
+}  // namespace
+}  // namespace tributary
