@@ -178,7 +178,7 @@ void JobRun::Follow(const std::function<std::string()>& watch) {
     update_.phase = update.phase;
     update_.message = update.message;
     update_.total_steps = update.total_steps;
-    update_.steps_per_epoch = update.steps_per_epoch;
+    update_.course = update.course;
     update_.deposed = update.deposed;
     if (!update_.deposed.empty()) break;  // another coordinator owns the files
     Record(update);
@@ -201,13 +201,13 @@ void JobRun::Follow(const std::function<std::string()>& watch) {
 }
 
 int64_t JobRun::Epochs() const {
-  const int64_t steps = update_.steps_per_epoch;
-  return steps < 1 ? 0 : (update_.total_steps + steps - 1) / steps;
+  return update_.course.empty() ? 0
+                                : update_.course.EpochOf(update_.total_steps);
 }
 
-// Shows each evaluation between the steps before and after it.
+// Shows each evaluation between the steps before and after it, and what it has
+// decided behind it.
 void JobRun::Show(const JobUpdate& update) {
-  for (const std::string& notice : update.notices) console_.Note(notice);
   if (update.phase == v1::JOB_PHASE_WAITING) console_.Wait(update.message);
   const auto& steps = update.steps;
   auto shown = steps.begin();
@@ -219,13 +219,14 @@ void JobRun::Show(const JobUpdate& update) {
     show_until(std::find_if(shown, steps.end(), [&](const StepRecord& record) {
       return record.step > evaluation.step;
     }));
-    const bool ends_epoch = update.steps_per_epoch > 0 &&
-                            evaluation.step % update.steps_per_epoch == 0;
+    const bool ends_epoch =
+        !update.course.empty() && update.course.EndsEpoch(evaluation.step);
     console_.Note(EvaluationLine(
         PositionOf(evaluation.step, ends_epoch ? evaluation.epoch : 0),
         evaluation.set, evaluation.metrics));
   }
   show_until(steps.end());
+  for (const std::string& notice : update.notices) console_.Note(notice);
 }
 
 ProgressView JobRun::PositionOf(int64_t step, int64_t epoch) const {
@@ -254,7 +255,7 @@ void JobRun::StopWhenAsked() {
   if (stop_asked_ || Interrupts::Requested() == 0) return;
   stop_asked_ = true;
   if (update_.phase != v1::JOB_PHASE_WAITING) {
-    console_.Note("stopping at the next common step; a second signal ends now");
+    console_.Note("stopping at the next common step; a later signal ends now");
   }
   coordinator_->control().RequestStop();
 }
@@ -293,13 +294,15 @@ int JobRun::Conclude(const std::string& cause) {
   TRIBUTARY_FAILPOINT("coordinator-summary");
   if (options_.keys != nullptr) RunKeys::Remove(directory_->path());
   // Servers report their last step when they learn that the job is over.
-  const JobUpdate last =
-      coordinator_->control().WaitForUpdate(absl::ZeroDuration());
+  JobUpdate last = coordinator_->control().WaitForUpdate(absl::ZeroDuration());
   if (const absl::Status status = directory_->AddTrace(last.trace);
       !status.ok()) {
     spdlog::warn("the trace may lack events: {}",
                  std::string(status.message()));
   }
+  last.trace.clear();
+  // Of a failed job the workers have reported their last steps meanwhile.
+  Record(last);
   const RunSummary summary = Summarize(cause);
   const absl::Status saved = SaveSummary(summary);
   PrintResult(summary);

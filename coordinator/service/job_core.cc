@@ -180,13 +180,19 @@ bool JobCore::MayTake(const v1::HeartbeatRequest& request) const {
 
 absl::StatusOr<v1::HeartbeatResponse> JobCore::Beat(
     const v1::HeartbeatRequest& request) {
-  if (state_.over()) return state_.OrdersFor(request);
+  if (state_.over()) {
+    TakeLate(request);
+    return state_.OrdersFor(request);
+  }
   TRIBUTARY_RETURN_IF_ERROR(state_.Renew(request.role(), request.index(),
                                          request.incarnation(), now()));
   uint32_t taken = 0;
   int64_t last_step = 0;
   if (request.role() == v1::ROLE_WORKER) {
-    TRIBUTARY_ASSIGN_OR_RETURN(taken, reports_.Take(request, now()));
+    const absl::StatusOr<uint32_t> added = reports_.Take(request, now());
+    // A member's last words count, whatever its reports are.
+    if (!added.ok() && request.error().empty()) return added.status();
+    taken = added.value_or(0);
     last_step = reports_.progress().last_step(request.index());
   }
   const Strategy strategy = StrategyOf(state_.options().job);
@@ -202,6 +208,21 @@ absl::StatusOr<v1::HeartbeatResponse> JobCore::Beat(
                             : decisions_.cut_step());
   response.set_checkpoints_taken(decided);
   return response;
+}
+
+// The steps before a failure show how it came about. An error changes nothing
+// any more.
+void JobCore::TakeLate(const v1::HeartbeatRequest& request) {
+  if (phase() != v1::JOB_PHASE_FAILED || request.role() != v1::ROLE_WORKER ||
+      request.steps().empty()) {
+    return;
+  }
+  if (state_
+          .CheckWorker(request.index(), request.incarnation(),
+                       request.plan_epoch())
+          .ok()) {
+    (void)reports_.Take(request, now());
+  }
 }
 
 absl::StatusOr<v1::HeartbeatResponse> JobCore::HeldBeat(
@@ -331,8 +352,8 @@ void JobCore::Saved(uint64_t plan_epoch, const absl::Status& status) {
 
 bool JobCore::HasUpdate() const {
   const Progress& progress = reports_.progress();
-  return progress.HasRecords() || !notices_.empty() || HasModel() ||
-         reports_.HasEvaluations() || phase() != shown_phase_;
+  return progress.HasRecords() || (!notices_.empty() && !HoldsNotices()) ||
+         HasModel() || reports_.HasEvaluations() || phase() != shown_phase_;
 }
 
 void JobCore::WatchLoss(const std::vector<StepRecord>& steps) {
@@ -352,13 +373,13 @@ JobUpdate JobCore::TakeUpdate() {
   update.steps = reports_.progress().Take();
   WatchLoss(update.steps);
   update.evaluations = reports_.TakeEvaluations();
-  update.notices = std::exchange(notices_, {});
+  if (!HoldsNotices()) update.notices = std::exchange(notices_, {});
   update.events = events_.TakeNew();
   update.trace = trace_.TakeBatches();
   update.phase = shown_phase_ = phase();
   update.message = Message();
   update.total_steps = KnownSteps(state_.total_steps());
-  update.steps_per_epoch = state_.steps_per_epoch();
+  update.course = state_.course();
   if (HasModel()) {
     update.model =
         std::make_shared<const v1::DeclareModelRequest>(state_.declaration());

@@ -8,6 +8,8 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
+#include "common/base/data_course.h"
+#include "common/base/limits.h"
 #include "coordinator/core/evaluation/divergence_watch.h"
 #include "coordinator/core/evaluation/evaluation_decisions.h"
 #include "coordinator/core/event_history.h"
@@ -29,7 +31,7 @@ struct JobUpdate {
   v1::JobPhase phase = v1::JOB_PHASE_WAITING;
   std::string message;      // WAITING: for which members; FAILED: why
   int64_t total_steps = 0;  // 0: the model is not declared, or the end is open
-  int64_t steps_per_epoch = 0;       // 0: the model is not declared
+  DataCourse course;        // empty: the model is not declared
   std::vector<std::string> notices;  // messages about losses and checkpoints
   std::vector<HistoryEvent> events;  // for the job's history, oldest first
   std::vector<TraceBatch> trace;     // events of traced steps
@@ -162,6 +164,15 @@ class JobCore {
   // Says, or fails the job, when training diverges.
   void WatchLoss(const std::vector<StepRecord>& steps);
   void Restore(const Predecessor& predecessor);
+  // Takes the steps that a worker reports after the job has failed.
+  void TakeLate(const v1::HeartbeatRequest& request);
+  // Whether notices wait until the evaluation is shown that has stopped the
+  // job.
+  bool HoldsNotices() const {
+    return state_.stop().stopped_early() && !state_.over() &&
+           reports_.evaluations().HasRecords(kMaxStep) &&
+           !reports_.HasEvaluations();
+  }
   // Takes the evaluations that are complete now.
   void Decide();
   bool IsEvaluated(int64_t step) const;

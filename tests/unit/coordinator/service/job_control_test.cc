@@ -66,6 +66,32 @@ TEST(JobControlTest, ManyThreadsAgreeOnEveryStep) {
   EXPECT_EQ(control.Totals().samples, uint64_t{kWorkers} * kSteps);
 }
 
+// The steps before it show how a failure came about.
+TEST(JobControlTest, AFailedJobTakesTheStepsThatWorkersStillReport) {
+  ManualClock clock;
+  JobState::Options options = Options();
+  options.job.mutable_cluster()->set_workers(2);
+  JobControl control({.state = options, .clock = &clock});
+  const auto server = Join(control, v1::ROLE_SERVER, "server");
+  const auto one = Join(control, v1::ROLE_WORKER, "one");
+  const auto other = Join(control, v1::ROLE_WORKER, "other");
+  Declare(control, one);
+  v1::HeartbeatRequest words = Beat(v1::ROLE_WORKER, one);
+  for (int64_t step : {1, 2}) *words.add_steps() = Step(step);
+  words.set_error("the gradient is not finite");
+  ASSERT_EQ(control.Heartbeat(words)->phase(), v1::JOB_PHASE_FAILED);
+  EXPECT_TRUE(control.WaitForUpdate(absl::ZeroDuration()).steps.empty());
+  v1::HeartbeatRequest late = Beat(v1::ROLE_WORKER, other);
+  late.set_incarnation(late.incarnation() + 1);
+  for (int64_t step : {1, 2}) *late.add_steps() = Step(step);
+  ASSERT_TRUE(control.Heartbeat(late).ok());
+  EXPECT_EQ(control.Totals().steps, 0) << "of a fenced process";
+  late.set_incarnation(other.incarnation());
+  EXPECT_EQ(control.Heartbeat(late)->phase(), v1::JOB_PHASE_FAILED);
+  EXPECT_EQ(control.Totals().steps, 2);
+  EXPECT_EQ(control.WaitForUpdate(absl::ZeroDuration()).steps.size(), 2u);
+}
+
 TEST(JobControlTest, TheServersAreAskedForACheckpointOfTheLastStep) {
   ManualClock clock;
   JobState::Options options = Options();
