@@ -53,7 +53,7 @@ absl::Status WriteSafetensors(const std::string& path,
 
 // Reads tensors one by one. Open reads and checks only the header. No value is
 // read before its offsets are known to be inside the file, without gaps and
-// without overlaps. A file may have tensors of other types, such as the
+// without overlaps. A file may have tensors of any other types, such as the
 // counters (I64) of PyTorch's batch norms; only reading these is an error.
 class SafetensorsReader {
  public:
@@ -69,6 +69,9 @@ class SafetensorsReader {
   // Reads tensors()[index] into `values`, which must have its size. Errors as
   // CheckType.
   absl::Status Read(size_t index, absl::Span<float> values) const;
+  // The same for weights to start from. InvalidArgument, naming the tensor and
+  // the element, when a value is not finite.
+  absl::Status ReadFinite(size_t index, absl::Span<float> values) const;
 
  private:
   SafetensorsReader(std::string path, UniqueFd fd)

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <set>
@@ -12,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/encoding/encoding.h"
+#include "common/files/known_formats.h"
 #include "common/files/safetensors.h"
 #include "common/status/quoted.h"
 #include "common/status/status_macros.h"
@@ -25,36 +27,23 @@ using nlohmann::json;
 constexpr uint64_t kLengthBytes = 8;
 // Room for tens of thousands of tensors. Bounds the allocation for a bad file.
 constexpr uint64_t kMaxHeaderBytes = 16 << 20;
+// So many bytes show what a file is that is no safetensors file.
+constexpr uint64_t kLongestMagic = 64;
 
 // Values that are converted at once.
 constexpr size_t kChunk = 1 << 16;
 
-// A type of the format. Types without an encoding cannot be read as floats.
+// A type that can be read as floats.
 struct Dtype {
   const char* name;
   uint64_t bytes;
-  const char* encoding = nullptr;  // of common/encoding
+  const char* encoding;  // of common/encoding
 };
 
 constexpr Dtype kDtypes[] = {
-    {"F32", 4, "float32"},
-    {"F16", 2, "float16"},
-    {"BF16", 2, "bfloat16"},
-    {"BOOL", 1},
-    {"U8", 1},
-    {"I8", 1},
-    {"F8_E5M2", 1},
-    {"F8_E4M3", 1},
-    {"I16", 2},
-    {"U16", 2},
-    {"I32", 4},
-    {"U32", 4},
-    {"F64", 8},
-    {"I64", 8},
-    {"U64", 8},
-};
+    {"F32", 4, "float32"}, {"F16", 2, "float16"}, {"BF16", 2, "bfloat16"}};
 
-// Null: the format has no such type, or one that is newer than this program.
+// Null: the type cannot be read. Its values may have any size.
 const Dtype* FindDtype(absl::string_view name) {
   for (const Dtype& dtype : kDtypes) {
     if (name == dtype.name) return &dtype;
@@ -154,16 +143,12 @@ class HeaderReader {
     if (!dtype.is_string()) return Error(tensor, " wants a dtype");
     Entry entry{.name = name, .shape = {}, .dtype = dtype.get<std::string>()};
     const Dtype* type = FindDtype(entry.dtype);
-    if (type == nullptr) {
-      return Error(tensor, " wants dtype F32, F16 or BF16, got ",
-                   Quoted(entry.dtype));
-    }
-    uint64_t bytes = type->bytes;
+    uint64_t bytes = type == nullptr ? 1 : type->bytes;
     TRIBUTARY_RETURN_IF_ERROR(
         ReadShape(tensor, value.value("shape", json()), &entry.shape, &bytes));
     TRIBUTARY_RETURN_IF_ERROR(
         ReadOffsets(tensor, value.value("data_offsets", json()), &entry));
-    if (entry.end - entry.begin != bytes) {
+    if (type != nullptr && entry.end - entry.begin != bytes) {
       return Error(tensor, " of shape ", ShapeText(entry.shape), " wants ",
                    bytes, " bytes, its data_offsets hold ",
                    entry.end - entry.begin);
@@ -180,9 +165,10 @@ class HeaderReader {
         return Error(tensor, " wants whole numbers in its shape");
       }
       const uint64_t n = extent.get<uint64_t>();
-      // No extent of a tensor in the file exceeds data_bytes_, so the checks
-      // here also keep the product and int64 from overflowing.
-      if (n > data_bytes_ || (n > 0 && *bytes > UINT64_MAX / n)) {
+      // A type of less than a byte has at least a bit. So no extent exceeds 8
+      // data_bytes_, and the checks here also keep the product and int64 from
+      // overflowing.
+      if (n / 8 > data_bytes_ || (n > 0 && *bytes > INT64_MAX / n)) {
         return Error(tensor, " has a shape larger than the file");
       }
       *bytes *= n;
@@ -245,15 +231,18 @@ absl::StatusOr<SafetensorsReader> SafetensorsReader::Open(
   }
   const uint64_t file_bytes = static_cast<uint64_t>(info.st_size);
   uint64_t length = 0;
+  std::string begin(std::min(file_bytes, kLongestMagic), '\0');
+  TRIBUTARY_RETURN_IF_ERROR(ReadAt(path, fd, 0, begin.data(), begin.size()));
   if (file_bytes < kLengthBytes) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        path, ": too short for a safetensors file: ", file_bytes, " bytes"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": not a safetensors file", LooksLike(begin),
+                     ": wants at least 8 bytes, got ", file_bytes));
   }
-  TRIBUTARY_RETURN_IF_ERROR(
-      ReadAt(path, fd, 0, reinterpret_cast<char*>(&length), sizeof(length)));
+  std::memcpy(&length, begin.data(), sizeof(length));
   if (length > kMaxHeaderBytes || length > file_bytes - kLengthBytes) {
     return absl::InvalidArgumentError(
-        absl::StrCat(path, ": byte 0: wants a header of at most ",
+        absl::StrCat(path, ": not a safetensors file", LooksLike(begin),
+                     ": byte 0: wants a header of at most ",
                      std::min(kMaxHeaderBytes, file_bytes - kLengthBytes),
                      " bytes, got ", length));
   }
@@ -273,7 +262,7 @@ absl::StatusOr<SafetensorsReader> SafetensorsReader::Open(
 }
 
 absl::Status SafetensorsReader::CheckType(size_t index) const {
-  if (FindDtype(dtypes_[index])->encoding != nullptr) return absl::OkStatus();
+  if (FindDtype(dtypes_[index]) != nullptr) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       path_, ": tensor ", Quoted(tensors_[index].name),
       " wants dtype F32, F16 or BF16, got ", Quoted(dtypes_[index])));
@@ -304,6 +293,17 @@ absl::Status SafetensorsReader::Read(size_t index,
     encoding.Decode(static_cast<int64_t>(n), bytes.data(), &values[at]);
   }
   return absl::OkStatus();
+}
+
+absl::Status SafetensorsReader::ReadFinite(size_t index,
+                                           absl::Span<float> values) const {
+  TRIBUTARY_RETURN_IF_ERROR(Read(index, values));
+  const auto wrong = std::find_if(values.begin(), values.end(),
+                                  [](float x) { return !std::isfinite(x); });
+  if (wrong == values.end()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      path_, ": tensor ", Quoted(tensors_[index].name), " has ", *wrong,
+      " at element ", wrong - values.begin(), ", wanted finite numbers"));
 }
 
 absl::Status MatchTensors(const SafetensorsReader& reader,

@@ -223,5 +223,8 @@ def safetensors():
             ("halves", {"a": tensor([3], 0, 6, "F16"), "b": tensor([], 6, 8, "BF16")},
              bytes.fromhex("003c00c50100803f")),
             ("counter", {"a": tensor([1], 0, 4), "n": tensor([], 4, 12, "I64")},
-             floats(1) + bytes(8))]:
+             floats(1) + bytes(8)),
+            ("other-types", {"a": tensor([1], 0, 4), "f": tensor([3, 2], 4, 7, "F4"),
+                             "c": tensor([1], 7, 15, "C64")},
+             floats(1) + bytes(11))]:
         yield ("safetensors_fuzz", name, file(header, data))

@@ -13,6 +13,7 @@ namespace tributary {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::StartsWith;
 
 // Length, header and that many bytes of data.
 std::string File(const std::string& header, size_t data_bytes) {
@@ -118,12 +119,17 @@ TEST_F(SafetensorsTest, ReadsFilesOfOtherWriters) {
 }
 
 TEST_F(SafetensorsTest, AFileThatIsNoneIsRefusedWithThePlace) {
-  EXPECT_EQ(ErrorOf("1234567"), "too short for a safetensors file: 7 bytes");
+  EXPECT_EQ(ErrorOf("1234567"),
+            "not a safetensors file: wants at least 8 bytes, got 7");
+  EXPECT_EQ(ErrorOf(""),
+            "not a safetensors file (looks like an empty file): wants at least "
+            "8 bytes, got 0");
   EXPECT_EQ(ErrorOf(File("{}", 0) + std::string(4, 'x')),
             "the tensors end at data byte 0, the file holds 4 bytes of data");
-  EXPECT_EQ(ErrorOf(std::string(8, '\xff')),
-            "byte 0: wants a header of at most 0 bytes, got "
-            "18446744073709551615");
+  EXPECT_EQ(
+      ErrorOf(std::string(8, '\xff')),
+      "not a safetensors file: byte 0: wants a header of at most 0 bytes, "
+      "got 18446744073709551615");
   EXPECT_EQ(ErrorOf(File("{\"a\":}", 0)), "byte 13: the header is no JSON");
   EXPECT_EQ(ErrorOf(File("[1]", 0)), "the header wants a JSON object");
   EXPECT_EQ(ErrorOf(File("{\"a\xff\":1}", 0)),
@@ -162,11 +168,31 @@ TEST_F(SafetensorsTest, WrongEntriesAreRefused) {
             "tensor \"a\" has a shape larger than the file");
 }
 
-TEST_F(SafetensorsTest, OtherTypesOverlapsAndDoubledNamesAreRefused) {
-  EXPECT_EQ(ErrorOf(File("{\"a\":{\"dtype\":\"F4\",\"shape\":[2],"
-                         "\"data_offsets\":[0,1]}}",
-                         1)),
-            "tensor \"a\" wants dtype F32, F16 or BF16, got \"F4\"");
+TEST_F(SafetensorsTest, OtherFormatsAreNamed) {
+  const std::string rest(200, 'x');
+  const std::vector<std::pair<std::string, std::string>> files = {
+      {"version https://git-lfs.github.com/spec/v1\noid sha256:00\n",
+       "a Git LFS pointer; fetch the file itself with git lfs pull"},
+      {"\n <!DOCTYPE html><html>" + rest, "an HTML page"},
+      {"<html>" + rest, "an HTML page"},
+      {"PK\x03\x04" + rest, "a zip archive, such as torch.save"},
+      {"\x80\x02" + rest, "a pickle of Python"},
+      {"GGUF" + rest, "a GGUF file"},
+      {"\x89HDF\r\n\x1a\n" + rest, "an HDF5 file"},
+      {"\x1f\x8b" + rest, "gzip; unpack it"},
+      {"\x93NUMPY" + rest, "an NPY file"},
+      {"{\"metadata\": {}, \"weight_map\": {}}", "JSON, such as the index"},
+      {"PK\x03", ""}};
+  for (const auto& [bytes, name] : files) {
+    EXPECT_THAT(
+        ErrorOf(bytes),
+        StartsWith(name.empty() ? "not a safetensors file: "
+                                : "not a safetensors file (looks like " + name))
+        << bytes;
+  }
+}
+
+TEST_F(SafetensorsTest, OverlapsAndDoubledNamesAreRefused) {
   EXPECT_EQ(ErrorOf(File("{\"a\":{\"shape\":[2],\"data_offsets\":[0,4]}}", 4)),
             "tensor \"a\" wants a dtype");
   EXPECT_EQ(ErrorOf(File("{\"a\":{\"dtype\":\"BF16\",\"shape\":[2],"
@@ -235,6 +261,40 @@ TEST_F(SafetensorsTest, OnlyReadingATensorOfAnotherTypeIsAnError) {
             absl::InvalidArgumentError(
                 Path("x") +
                 ": tensor \"n\" wants dtype F32, F16 or BF16, got \"I64\""));
+}
+
+// Half a byte for each value, a type that no list here knows, and two floats.
+TEST_F(SafetensorsTest, ATensorThatIsNotReadMayHaveAnyType) {
+  const std::string header =
+      R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
+      R"("f":{"dtype":"F4","shape":[3,2],"data_offsets":[4,7]},)"
+      R"("n":{"dtype":"NEW","shape":[2],"data_offsets":[7,12]},)"
+      R"("c":{"dtype":"C64","shape":[1],"data_offsets":[12,20]}})";
+  const auto reader = SafetensorsReader::Open(Write("x", File(header, 20)));
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  EXPECT_TRUE(reader->CheckType(0).ok());
+  std::vector<float> values(6);
+  EXPECT_EQ(reader->Read(1, absl::MakeSpan(values)),
+            absl::InvalidArgumentError(
+                Path("x") +
+                ": tensor \"f\" wants dtype F32, F16 or BF16, got \"F4\""));
+}
+
+TEST_F(SafetensorsTest, StartWeightsThatAreNotFiniteAreNamed) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const std::vector<float> a = {1, 2}, b = {3, -infinity};
+  ASSERT_TRUE(WriteSafetensors(Path("x"), {{"a", {2}}, {"b", {2}}},
+                               {a.data(), b.data()})
+                  .ok());
+  const auto reader = SafetensorsReader::Open(Path("x"));
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  std::vector<float> values(2);
+  EXPECT_TRUE(reader->ReadFinite(0, absl::MakeSpan(values)).ok());
+  EXPECT_EQ(reader->ReadFinite(1, absl::MakeSpan(values)),
+            absl::InvalidArgumentError(
+                Path("x") +
+                ": tensor \"b\" has -inf at element 1, wanted finite numbers"));
+  EXPECT_TRUE(reader->Read(1, absl::MakeSpan(values)).ok());
 }
 
 TEST_F(SafetensorsTest, AMissingFileIsNotFound) {
