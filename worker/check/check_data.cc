@@ -14,6 +14,8 @@
 #include "absl/strings/strip.h"
 #include "common/job/job_options.h"
 #include "common/layers/layer_kind.h"
+#include "common/files/safetensors.h"
+#include "common/job/initial_tensors.h"
 #include "common/layers/model_costs.h"
 #include "common/status/status_macros.h"
 #include "kernels/device.h"
@@ -39,12 +41,16 @@ std::vector<std::string> FilesOf(const v1::DataSource& source) {
 
 int64_t BytesOf(const v1::DataSpec& spec) {
   int64_t bytes = 0;
+int64_t FileBytes(const std::string& path) {
+  std::error_code error;
+  const auto size = std::filesystem::file_size(path, error);
+  return error ? 0 : static_cast<int64_t>(size);
+}
+
   for (const v1::DataSource* source :
        {&spec.train(), &spec.validation().source(), &spec.test()}) {
     for (const std::string& path : FilesOf(*source)) {
-      std::error_code error;
-      const auto size = std::filesystem::file_size(path, error);
-      if (!error) bytes += static_cast<int64_t>(size);
+      bytes += FileBytes(path);
     }
   }
   return bytes;
@@ -110,6 +116,7 @@ class Check {
   }
 
   const std::string& record() const { return record_; }
+    TRIBUTARY_RETURN_IF_ERROR(CheckInitialValues());
 
  private:
   absl::Status CheckDevice() const {
@@ -139,6 +146,31 @@ class Check {
                          const absl::Status& status) const {
     if (field == "data.validation.fraction") {
       return places_.Error(field, status.message());
+  // Whether the tensors to start from have finite values.
+  absl::Status CheckInitialValues() const {
+    const std::string& file = job_.model().initialize_from();
+    if (file.empty() || FileBytes(file) > kMostCheckedBytes) {
+      return absl::OkStatus();
+    }
+    TRIBUTARY_ASSIGN_OR_RETURN(const SafetensorsReader reader,
+                               SafetensorsReader::Open(file));
+    TRIBUTARY_ASSIGN_OR_RETURN(
+        std::vector<int> sources,
+        MatchInitialTensors(places_, job_.model(), reader.tensors()));
+    std::vector<float> values;
+    for (const int source : sources) {
+      if (source == kFromSeed) continue;
+      values.resize(reader.tensors()[source].size());
+      const absl::Status read =
+          reader.ReadFinite(source, absl::MakeSpan(values));
+      if (!read.ok()) {
+        return places_.Error("model.initialize_from",
+                             "model.initialize_from: ", read.message());
+      }
+    }
+    return absl::OkStatus();
+  }
+
     }
     const v1::DataSpec& data = job_.data();
     const v1::DataSource& source = field == "data.test" ? data.test()

@@ -47,7 +47,8 @@ absl::StatusOr<Tensors> InitialWeightsOf(const v1::JobSpec& job) {
     weights.emplace_back(parameters[p].size());
     const absl::Span<float> values = absl::MakeSpan(weights.back());
     if (file.has_value() && file->sources[p] != kFromSeed) {
-      TRIBUTARY_RETURN_IF_ERROR(file->reader.Read(file->sources[p], values));
+      TRIBUTARY_RETURN_IF_ERROR(
+          file->reader.ReadFinite(file->sources[p], values));
     } else {
       InitialWeights(parameters, job.model(), job.seed(), static_cast<int>(p),
                      values);
