@@ -177,8 +177,12 @@ def data_sets():
     i8 = npy("<i8", (3,), struct.pack("<3q", 0, 1, 1))
     i4 = npy("<i4", (3, 1), struct.pack("<3i", 0, 1, 1))
     wide = npy("<f4", (3, 2), floats(1, 2, 3, 4, 5, 6))
+    i2 = npy("<i2", (3, 2), struct.pack("<6h", 1, -2, 3, 4, 5, 32767))
+    u8 = npy("<u8", (3,), struct.pack("<3Q", 0, 1, 2**64 - 1))
+    b1 = npy("|b1", (3,), bytes([0, 1, 1]))
     for name, mode, rows, a, b in [
             ("f4", 0, 0, f4, i8), ("f8", 1, 1, f8, i4), ("u1", 2, 2, u1, wide),
+            ("i2", 1, 0, i2, b1), ("u8", 2, 0, b1, u8),
             ("zipped", 0, 1 | 1 << 3, gzip.compress(f4, mtime=0), i8)]:
         yield ("npy_fuzz", name, bytes([mode, rows]) + part(a) + b)
 

@@ -173,6 +173,13 @@ absl::Status InputFile::ReadExactly(size_t size, void* out, const char* what) {
                    what, ", but the data ends after ", read));
 }
 
+std::string InputFile::ReadSome() {
+  std::string bytes(64, '\0');
+  const absl::StatusOr<size_t> read = Read(bytes.size(), bytes.data());
+  bytes.resize(read.value_or(0));
+  return bytes;
+}
+
 absl::Status InputFile::Skip(size_t size, const char* what) {
   std::vector<uint8_t> scratch(std::min(size, kInputBytes));
   while (size > 0) {

@@ -34,6 +34,8 @@ class InputFile {
   // Reads or skips exactly `size` bytes of `what`; an earlier end is an error.
   absl::Status ReadExactly(size_t size, void* out, const char* what);
   absl::Status Skip(size_t size, const char* what);
+  // The next bytes, for a message about what the file looks like.
+  std::string ReadSome();
   // An error when more data follows.
   absl::Status ExpectEnd();
   // An error when the file cannot hold `size` more bytes. Call it before

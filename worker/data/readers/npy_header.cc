@@ -1,33 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/data/readers/npy_header.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <optional>
 #include <string>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "common/files/known_formats.h"
 #include "common/status/status_macros.h"
 #include "worker/data/raw_data.h"
 
 namespace tributary {
 namespace {
 
+// The names without the order of the bytes.
 struct TypeName {
   const char* name;
   NpyType type;
-  size_t size;
 };
-constexpr TypeName kTypes[] = {{"<f4", NpyType::kFloat32, 4},
-                               {"<f8", NpyType::kFloat64, 8},
-                               {"<i4", NpyType::kInt32, 4},
-                               {"<i8", NpyType::kInt64, 8},
-                               {"|u1", NpyType::kUint8, 1}};
+constexpr TypeName kTypes[] = {
+    {"f4", NpyType::kFloat32}, {"f8", NpyType::kFloat64},
+    {"i1", NpyType::kInt8},    {"i2", NpyType::kInt16},
+    {"i4", NpyType::kInt32},   {"i8", NpyType::kInt64},
+    {"b1", NpyType::kUint8},   {"u1", NpyType::kUint8},
+    {"u2", NpyType::kUint16},  {"u4", NpyType::kUint32},
+    {"u8", NpyType::kUint64}};
 
 // Parses a Python dict literal as NumPy writes it:
 // {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }
@@ -115,15 +121,13 @@ absl::StatusOr<std::string> ReadHeaderText(InputFile* file) {
   uint8_t start[8];
   TRIBUTARY_RETURN_IF_ERROR(file->ReadExactly(8, start, "NPY magic"));
   if (std::memcmp(start, kMagic, 6) != 0 || start[6] < 1 || start[6] > 3) {
+    const std::string begin(reinterpret_cast<const char*>(start), 8);
+    const bool archive = absl::StartsWith(begin, "PK\x03\x04");
     return absl::InvalidArgumentError(absl::StrCat(
         file->name(), ": offset 0: wanted \\x93NUMPY and version 1, 2 or 3, ",
-        "got \"",
-        absl::CHexEscape(
-            absl::string_view(reinterpret_cast<const char*>(start), 8)),
-        "\"",
-        std::memcmp(start, "PK\x03\x04", 4) == 0
-            ? "; this is an .npz archive: save each array as an .npy file"
-            : ""));
+        "got \"", absl::CHexEscape(begin), "\"",
+        archive ? "; this is an .npz archive: save each array as an .npy file"
+                : LooksLike(begin + file->ReadSome())));
   }
   uint8_t b[4] = {};
   TRIBUTARY_RETURN_IF_ERROR(
@@ -141,23 +145,31 @@ absl::StatusOr<std::string> ReadHeaderText(InputFile* file) {
   return text;
 }
 
-absl::StatusOr<const TypeName*> FindType(const InputFile& file,
-                                         const std::string& descr) {
-  for (const TypeName& type : kTypes) {
-    if (descr == type.name) return &type;
+absl::StatusOr<NpyType> FindType(const InputFile& file,
+                                 const std::string& descr) {
+  const std::string name = descr.empty() ? "" : descr.substr(1);
+  const TypeName* const found =
+      std::find_if(std::begin(kTypes), std::end(kTypes),
+                   [name](const TypeName& type) { return name == type.name; });
+  const bool known = found != std::end(kTypes);
+  // A byte has no order, and programs write any sign before it.
+  const bool one_byte = known && NpyTypeSize(found->type) == 1;
+  if (known && absl::StrContains(one_byte ? "<>=|" : "<", descr[0])) {
+    return found->type;
   }
+  // What numpy calls a type that would do.
+  const std::string wanted = known ? absl::StrCat("<", name) : "<f8";
   return file.Error(
-      absl::StrCat("wanted NPY data of type <f4, <f8, <i4, <i8 or |u1, got ",
-                   absl::CHexEscape(descr)));
+      absl::StrCat("wanted little-endian NPY data of floats (f4, f8), integers "
+                   "(i1 to i8, u1 to u8) or booleans (b1), got ",
+                   absl::CHexEscape(descr), "; save it with array.astype(\"",
+                   wanted, "\")"));
 }
 
 }  // namespace
 
 size_t NpyTypeSize(NpyType type) {
-  for (const TypeName& known : kTypes) {
-    if (known.type == type) return known.size;
-  }
-  return 0;
+  return VisitNpyType(type, [](auto value) { return sizeof(value); });
 }
 
 absl::StatusOr<NpyHeader> ReadNpyHeader(InputFile* file) {
@@ -170,15 +182,14 @@ absl::StatusOr<NpyHeader> ReadNpyHeader(InputFile* file) {
         "...}, but it reads otherwise at \"",
         absl::CHexEscape(parser.rest().substr(0, 40)), "\""));
   }
-  TRIBUTARY_ASSIGN_OR_RETURN(const TypeName* type,
-                             FindType(*file, *dict.descr));
-  NpyHeader header{type->type, *dict.shape};
+  TRIBUTARY_ASSIGN_OR_RETURN(const NpyType type, FindType(*file, *dict.descr));
+  NpyHeader header{type, *dict.shape};
   if (*dict.fortran_order && header.shape.size() > 1) {
     return file->Error(
         "wanted NPY data in C order, got Fortran order; save it with "
         "numpy.ascontiguousarray");
   }
-  int64_t size = static_cast<int64_t>(type->size);
+  auto size = static_cast<int64_t>(NpyTypeSize(type));
   bool possible = !header.shape.empty();
   for (int64_t extent : header.shape) {
     possible =

@@ -34,19 +34,9 @@ absl::Status ReadValuesAs(InputFile* file, int64_t count, const Take& take) {
 template <typename Take>
 absl::Status ReadValues(InputFile* file, NpyType type, int64_t count,
                         const Take& take) {
-  switch (type) {
-    case NpyType::kFloat32:
-      return ReadValuesAs<float>(file, count, take);
-    case NpyType::kFloat64:
-      return ReadValuesAs<double>(file, count, take);
-    case NpyType::kInt32:
-      return ReadValuesAs<int32_t>(file, count, take);
-    case NpyType::kInt64:
-      return ReadValuesAs<int64_t>(file, count, take);
-    case NpyType::kUint8:
-      return ReadValuesAs<uint8_t>(file, count, take);
-  }
-  return absl::InternalError("no such NPY type");
+  return VisitNpyType(type, [&](auto value) {
+    return ReadValuesAs<decltype(value)>(file, count, take);
+  });
 }
 
 absl::Status SkipRows(InputFile* file, const NpyHeader& header,

@@ -33,19 +33,9 @@ template <typename Take>
 absl::Status Decode(NpyType type, const std::vector<uint8_t>& bytes,
                     const Take& take) {
   const auto count = static_cast<int64_t>(bytes.size() / NpyTypeSize(type));
-  switch (type) {
-    case NpyType::kFloat32:
-      return DecodeAs<float>(bytes, count, take);
-    case NpyType::kFloat64:
-      return DecodeAs<double>(bytes, count, take);
-    case NpyType::kInt32:
-      return DecodeAs<int32_t>(bytes, count, take);
-    case NpyType::kInt64:
-      return DecodeAs<int64_t>(bytes, count, take);
-    case NpyType::kUint8:
-      return DecodeAs<uint8_t>(bytes, count, take);
-  }
-  return absl::InternalError("no such NPY type");
+  return VisitNpyType(type, [&](auto value) {
+    return DecodeAs<decltype(value)>(bytes, count, take);
+  });
 }
 
 // The records of these rows, one after the other.

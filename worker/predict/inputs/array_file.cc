@@ -76,23 +76,8 @@ absl::Status ArrayFile::ReadNumbers(int64_t rows,
   TRIBUTARY_RETURN_IF_ERROR(
       file_->ReadExactly(raw_.size(), raw_.data(), "data"));
   numbers->clear();
-  switch (type_) {
-    case NpyType::kFloat32:
-      Widen<float>(raw_, numbers);
-      break;
-    case NpyType::kFloat64:
-      Widen<double>(raw_, numbers);
-      break;
-    case NpyType::kInt32:
-      Widen<int32_t>(raw_, numbers);
-      break;
-    case NpyType::kInt64:
-      Widen<int64_t>(raw_, numbers);
-      break;
-    case NpyType::kUint8:
-      Widen<uint8_t>(raw_, numbers);
-      break;
-  }
+  VisitNpyType(type_,
+               [&](auto value) { Widen<decltype(value)>(raw_, numbers); });
   return absl::OkStatus();
 }
 

@@ -61,6 +61,76 @@ TEST(NpyReaderTest, ReadsEveryTypeAndVersionAndGzip) {
   }
 }
 
+// A file of three rows of one value: 0, 1 and the greatest of the type.
+template <typename T>
+std::string ThreeOf(const std::string& descr) {
+  return Npy(NpyDict(descr, "(3,)"),
+             BytesOf<T>({0, 1, std::numeric_limits<T>::max()}));
+}
+
+TEST(NpyReaderTest, ReadsIntegersOfEveryWidthAndSign) {
+  const std::vector<std::pair<std::string, float>> files = {
+      {ThreeOf<int8_t>("|i1"), 127},      {ThreeOf<int16_t>("<i2"), 32767},
+      {ThreeOf<uint16_t>("<u2"), 65535},  {ThreeOf<int32_t>("<i4"), 0x1p31},
+      {ThreeOf<uint32_t>("<u4"), 0x1p32}, {ThreeOf<int64_t>("<i8"), 0x1p63},
+      {ThreeOf<uint64_t>("<u8"), 0x1p64}, {ThreeOf<int8_t>("<i1"), 127}};
+  for (const auto& [file, greatest] : files) {
+    const auto data = ReadArrays(file, kLabelArray);
+    ASSERT_TRUE(data.ok()) << data.status();
+    EXPECT_THAT(data->numbers, ElementsAre(0, 1, greatest));
+  }
+  const auto negative =
+      ReadArrays(Npy(NpyDict("<i2", "(3,)"), BytesOf<int16_t>({-32768, -1, 0})),
+                 kLabelArray);
+  ASSERT_TRUE(negative.ok()) << negative.status();
+  EXPECT_THAT(negative->numbers, ElementsAre(-32768, -1, 0));
+}
+
+TEST(NpyReaderTest, LabelsMayHaveEveryType) {
+  const std::vector<std::string> files = {
+      Npy(NpyDict("|i1", "(3,)"), BytesOf<int8_t>({2, 0, 1})),
+      Npy(NpyDict("|u1", "(3,)"), BytesOf<uint8_t>({2, 0, 1})),
+      Npy(NpyDict("<i2", "(3,)"), BytesOf<int16_t>({2, 0, 1})),
+      Npy(NpyDict("<u2", "(3,)"), BytesOf<uint16_t>({2, 0, 1})),
+      Npy(NpyDict("<u4", "(3,)"), BytesOf<uint32_t>({2, 0, 1})),
+      Npy(NpyDict("<u8", "(3,)"), BytesOf<uint64_t>({2, 0, 1}))};
+  for (const std::string& file : files) {
+    const auto data = ReadArrays(kFeatureArray, file);
+    ASSERT_TRUE(data.ok()) << data.status();
+    EXPECT_THAT(data->targets.labels, ElementsAre(2, 0, 1));
+  }
+  const auto booleans = ReadArrays(
+      kFeatureArray, Npy(NpyDict("|b1", "(3,)"), std::string("\1\0\1", 3)), {},
+      TargetKind::kBinary);
+  ASSERT_TRUE(booleans.ok()) << booleans.status();
+  EXPECT_THAT(booleans->targets.values, ElementsAre(1, 0, 1));
+  EXPECT_EQ(ErrorOf(ReadArrays(kFeatureArray, ThreeOf<uint64_t>("<u8"))),
+            "y.npy: row 2: wanted a class (an integer from 0) as label, got "
+            "1.84467e+19");
+}
+
+TEST(NpyReaderTest, BooleansAreBytes) {
+  const auto data = ReadArrays(
+      Npy(NpyDict("|b1", "(3,)"), std::string("\0\1\1", 3)), kLabelArray);
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_THAT(data->bytes, ElementsAre(0, 1, 1));
+}
+
+TEST(NpyReaderTest, TheRowOfTheGreatestLabelIsKept) {
+  const auto data = ReadArrays(kFeatureArray, kLabelArray, {1, 2});
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_EQ(data->targets.greatest_class, 1);
+  EXPECT_EQ(data->targets.greatest_place, "y.npy: row 2");
+}
+
+TEST(NpyReaderTest, AnotherFormatIsNamed) {
+  EXPECT_THAT(
+      ErrorOf(ReadArrays("version https://git-lfs.github.com/spec/v1\n",
+                         kLabelArray)),
+      ::testing::EndsWith(" (looks like a Git LFS pointer; fetch the file "
+                          "itself with git lfs pull)"));
+}
+
 TEST(NpyReaderTest, BytesStayBytesAndAreNotScaled) {
   const auto data = ReadArrays(
       Npy(NpyDict("|u1", "(3,)"), std::string("\x00\x07\xff", 3)), kLabelArray);
@@ -147,7 +217,15 @@ TEST(NpyReaderTest, TypesOrdersAndShapesItCannotTakeAreTold) {
   const auto error = [](const std::string& dict) {
     return ErrorOf(ReadArrays(Npy(dict, std::string(24, '\0')), kLabelArray));
   };
-  EXPECT_THAT(error(NpyDict(">f4", "(3, 2)")), HasSubstr("or |u1, got >f4"));
+  EXPECT_THAT(error(NpyDict(">f4", "(3, 2)")),
+              HasSubstr("wanted little-endian NPY data of floats (f4, f8), "
+                        "integers (i1 to i8, u1 to u8) or booleans (b1), got "
+                        ">f4; save it with array.astype(\"<f4\")"));
+  for (const char* other : {"<f2", "<c8", "<U3", "|O", "<M8[ns]", "f", ""}) {
+    EXPECT_THAT(error(NpyDict(other, "(3, 2)")),
+                HasSubstr("save it with array.astype(\"<f8\")"))
+        << other;
+  }
   EXPECT_THAT(error("{'descr': '<f4', 'fortran_order': True, 'shape': (3, 2)}"),
               HasSubstr("wanted NPY data in C order"));
   EXPECT_THAT(error(NpyDict("<f4", "()")), HasSubstr("[rows, ...], got []"));

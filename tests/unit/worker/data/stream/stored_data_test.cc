@@ -136,6 +136,15 @@ TEST(StoredDataTest, ArraysOfEveryTypeInSeveralFiles) {
                            classes, packed),
                    TargetKind::kClass);
   }
+    ExpectSameData(sources("<i2", BytesOf(Counting<int16_t>(200, 3)), "<u2",
+                           BytesOf(Counting<uint16_t>(40, 1)), packed),
+                   TargetKind::kClass);
+    ExpectSameData(sources("<u8", BytesOf(Counting<uint64_t>(200, 1 << 20)),
+                           "<u4", BytesOf(Counting<uint32_t>(40, 1)), packed),
+                   TargetKind::kClass);
+    ExpectSameData(sources("|i1", BytesOf(Counting<int8_t>(200, 1)), "|b1",
+                           std::string(40, 1), packed),
+                   TargetKind::kBinary);
 }
 
 TEST(StoredDataTest, TextsWithAnyStride) {
