@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/status/status_macros.h"
@@ -70,7 +71,14 @@ absl::Status TakeTokens(
     const int64_t offset = file->offset();
     TRIBUTARY_ASSIGN_OR_RETURN(const size_t size,
                                file->Read(piece.size(), piece.data()));
-    for (size_t i = 0; i < size; ++i) {
+    size_t begin = 0;
+    if (!bytes && offset == 0) {
+      TRIBUTARY_ASSIGN_OR_RETURN(
+          begin, SkipByteOrderMark(
+                     file->name(),
+                     {reinterpret_cast<const char*>(piece.data()), size}));
+    }
+    for (size_t i = begin; i < size; ++i) {
       int32_t token = piece[i];
       if (!bytes) {
         switch (decoder.Take(piece[i], &token)) {
@@ -112,6 +120,17 @@ Vocabulary VocabularyOf(const std::vector<int32_t>& tokens) {
 }
 
 }  // namespace
+
+absl::StatusOr<size_t> SkipByteOrderMark(const std::string& file,
+                                         absl::string_view begin) {
+  if (absl::StartsWith(begin, "\xEF\xBB\xBF")) return 3;
+  const bool little = absl::StartsWith(begin, "\xFF\xFE");
+  if (!little && !absl::StartsWith(begin, "\xFE\xFF")) return 0;
+  return absl::InvalidArgumentError(absl::StrCat(
+      file,
+      ": offset 0: begins with the byte order mark of UTF-16, wanted UTF-8; "
+      "convert it with iconv -f UTF-16 -t UTF-8"));
+}
 
 absl::Status ForEachToken(
     const InputFiles& files, bool bytes,

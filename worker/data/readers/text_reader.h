@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -9,6 +10,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "worker/data/raw_data.h"
 #include "worker/data/readers/input_files.h"
 
@@ -30,7 +32,13 @@ struct TextOptions {
   RowRange range;  // of samples within that part
 };
 
-// Calls take(token) for each code point or byte of the files, in their order.
+// How many bytes the byte order mark of UTF-8 has at the beginning of a file;
+// it is no part of the text. InvalidArgument for the mark of UTF-16.
+absl::StatusOr<size_t> SkipByteOrderMark(const std::string& file,
+                                         absl::string_view begin);
+
+// Calls take(token) for each code point or byte of the files, in their order. A
+// byte order mark at the beginning of a file is skipped if `bytes` is false.
 // InvalidArgument, with the file and the offset, for bytes that are not UTF-8;
 // or take's error.
 absl::Status ForEachToken(

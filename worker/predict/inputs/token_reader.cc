@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "common/status/status_macros.h"
 #include "common/status/utf8.h"
+#include "worker/data/readers/text_reader.h"
 
 namespace tributary {
 namespace {
@@ -51,6 +52,10 @@ absl::Status TokenReader::Refill() {
 absl::StatusOr<int32_t> TokenReader::NextToken() {
   if (piece_.size() - position_ < kLongestCharacter && !end_) {
     TRIBUTARY_RETURN_IF_ERROR(Refill());
+  }
+  if (!bytes_ && offset_ + static_cast<int64_t>(position_) == 0) {
+    TRIBUTARY_ASSIGN_OR_RETURN(position_,
+                               SkipByteOrderMark(file_->name(), piece_));
   }
   const absl::string_view rest = absl::string_view(piece_).substr(position_);
   if (rest.empty()) return -1;

@@ -109,6 +109,34 @@ TEST(TextReaderTest, RowsCountSamplesOfThePart) {
                "3"));
 }
 
+TEST(TextReaderTest, AByteOrderMarkIsNoCharacter) {
+  const auto data = ReadTokens(
+      "\xEF\xBB\xBF"
+      "ab",
+      {.length = 1, .stride = 1});
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_EQ(data->num_tokens, 2);
+  EXPECT_EQ(Samples(*data), (Rows{{0, 1}}));
+  // Within the text it is a character, and bytes are bytes.
+  const auto within = ReadTokens("a\xEF\xBB\xBF", {.length = 1, .stride = 1});
+  ASSERT_TRUE(within.ok()) << within.status();
+  EXPECT_EQ(within->num_tokens, 2);
+  const auto bytes = ReadTokens(
+      "\xEF\xBB\xBF"
+      "ab",
+      {.bytes = true, .length = 1, .stride = 1});
+  ASSERT_TRUE(bytes.ok()) << bytes.status();
+  EXPECT_EQ(bytes->num_tokens, 5);
+  EXPECT_THAT(ReadTokens(std::string("\xFF\xFE"
+                                     "a\0b\0",
+                                     6),
+                         {.length = 1, .stride = 1}),
+              StatusIs(kInvalid,
+                       "t.txt: offset 0: begins with the byte order mark of "
+                       "UTF-16, wanted UTF-8; convert it with iconv -f UTF-16 "
+                       "-t UTF-8"));
+}
+
 TEST(TextReaderTest, WhatIsNoUtf8IsAnErrorWithItsOffset) {
   const TextOptions options{.length = 1, .stride = 1};
   for (const std::string bad :

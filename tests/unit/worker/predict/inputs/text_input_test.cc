@@ -59,6 +59,10 @@ TEST_F(TextInputTest, SamplesFollowEachOther) {
 TEST_F(TextInputTest, TheLastSampleEndsWithTheText) {
   EXPECT_THAT(Samples("abcd"), ElementsAre("abc", "bcd/2-3"));
   EXPECT_THAT(Samples("abcdeabc"), ElementsAre("abc", "dea", "abc/1-3"));
+  // A byte order mark is no character.
+  EXPECT_THAT(Samples("\xEF\xBB\xBF"
+                      "abcd"),
+              ElementsAre("abc", "bcd/2-3"));
 }
 
 TEST_F(TextInputTest, AShortTextIsPaddedForACausalModelAlone) {
