@@ -167,6 +167,7 @@ absl::Status Member::DeclareModel(const Declaration& declaration) {
   request.set_steps_per_epoch(declaration.steps_per_epoch);
   CourseToProto(declaration.course, request.mutable_course());
   request.set_data_checksum(declaration.data_checksum);
+  request.set_evaluation_checksum(declaration.evaluation_checksum);
   request.mutable_settings()->Add(declaration.settings.begin(),
                                   declaration.settings.end());
   request.set_training_rows(declaration.training_rows);

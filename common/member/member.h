@@ -45,6 +45,7 @@ class Member {
     int64_t steps_per_epoch = 0;
     DataCourse course = {};                  // empty: unknown
     uint32_t data_checksum = 0;              // 0: generated data
+    uint32_t evaluation_checksum = 0;        // of validation and test; likewise
     std::vector<std::string> settings = {};  // of a program (SubmitJobRequest)
     int64_t training_rows = 0;               // 0: unknown
     const v1::Preprocessing* preprocessing = nullptr;  // null: unknown

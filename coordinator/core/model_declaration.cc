@@ -185,6 +185,11 @@ std::string DeclarationDifference(const v1::DeclareModelRequest& first,
     return absl::StrFormat("training data of checksum %08x instead of %08x",
                            other.data_checksum(), first.data_checksum());
   }
+  if (OtherData(first.evaluation_checksum(), other.evaluation_checksum())) {
+    return absl::StrFormat(
+        "validation and test data of checksum %08x instead of %08x",
+        other.evaluation_checksum(), first.evaluation_checksum());
+  }
   return SettingsDifference(first, other);
 }
 

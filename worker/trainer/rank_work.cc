@@ -18,6 +18,7 @@
 #include "kernels/device.h"
 #include "spdlog/spdlog.h"
 #include "worker/data/class_weights.h"
+#include "worker/data/raw_checksum.h"
 #include "worker/data/training_batches.h"
 #include "worker/session/rank_life.h"
 #include "worker/trainer/make_synchronizer.h"
@@ -104,11 +105,25 @@ absl::Status RankWork::Prepare() {
                                   .steps_per_epoch = steps_->steps_per_epoch(),
                                   .course = steps_->course(),
                                   .data_checksum = DataChecksum(),
+                                  .evaluation_checksum = EvaluationChecksum(),
                                   .training_rows = data_->train->rows()};
   if (member_.index() == 0) {
     TRIBUTARY_RETURN_IF_ERROR(DescribeInputs(&declaration));
   }
   return member_.DeclareModel(declaration);
+}
+
+uint32_t RankWork::EvaluationChecksum() const {
+  const bool validates = data_->validation != nullptr &&
+                         !job_.data().validation().source().has_synthetic() &&
+                         DataChecksum() != 0;
+  const bool tests =
+      data_->test != nullptr && !job_.data().test().has_synthetic();
+  if (!validates && !tests) return 0;
+  RawChecksum checksum;
+  if (validates) checksum.AddValue(data_->validation->checksum());
+  if (tests) checksum.AddValue(data_->test->checksum());
+  return checksum.value();
 }
 
 // For model.json. All ranks read the same data, so one of them tells.

@@ -55,6 +55,8 @@ class RankWork final : private TrainingJob {
   uint32_t DataChecksum() const {
     return job_.data().train().has_synthetic() ? 0 : data_->train->checksum();
   }
+  // The same of the samples that the job evaluates with.
+  uint32_t EvaluationChecksum() const;
   bool HasModelGroups() const {
     return StrategyOf(job_).mesh().model_size() > 1;
   }

@@ -79,7 +79,8 @@ class JobStateTest : public ::testing::Test {
 
   absl::Status Declare(const v1::RegisterResponse& worker, int64_t rows = 10,
                        int64_t total_steps = 100, double momentum = 0,
-                       uint32_t data_checksum = 0) {
+                       uint32_t data_checksum = 0,
+                       uint32_t evaluation_checksum = 0) {
     v1::DeclareModelRequest request;
     request.set_rank(worker.index());
     request.set_incarnation(worker.incarnation());
@@ -91,6 +92,7 @@ class JobStateTest : public ::testing::Test {
     request.set_total_steps(total_steps);
     request.set_steps_per_epoch(10);
     request.set_data_checksum(data_checksum);
+    request.set_evaluation_checksum(evaluation_checksum);
     return state_->DeclareModel(request, now_);
   }
 

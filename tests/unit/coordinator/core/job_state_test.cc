@@ -70,6 +70,21 @@ TEST_F(JobStateTest, WorkersWithOtherDataAreRefused) {
                         "instead of 00000abc"));
 }
 
+TEST_F(JobStateTest, WorkersWithOtherTestDataAreRefused) {
+  Open(1, 2);
+  Join(v1::ROLE_SERVER, "s");
+  const auto first = Join(v1::ROLE_WORKER, "w0");
+  const auto second = Join(v1::ROLE_WORKER, "w1");
+  ASSERT_TRUE(
+      Declare(first, 10, 100, 0, 1, /*evaluation_checksum=*/0xabc).ok());
+  EXPECT_TRUE(Declare(second, 10, 100, 0, 1, 0xabc).ok());
+  const absl::Status other = Declare(second, 10, 100, 0, 1, 0xdef);
+  EXPECT_EQ(other.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(other.message()),
+              HasSubstr("worker 1 declares validation and test data of "
+                        "checksum 00000def instead of 00000abc"));
+}
+
 TEST_F(JobStateTest, AResumedJobTellsThatItsDataHaveChanged) {
   for (const uint32_t checksum : {0u, 0xabcu, 0xdefu}) {
     restored_data_ = 0xabc;
