@@ -2,7 +2,9 @@
 #include "cli/run/check_data.h"
 
 #include <nlohmann/json.hpp>
+#include <string>
 
+#include "absl/strings/str_split.h"
 #include "cli/run/ask_worker.h"
 #include "cli/run/hosts.h"
 #include "cli/terminal/console.h"
@@ -30,7 +32,10 @@ absl::Status CheckDataFits(const std::string& job_path,
         nlohmann::json::parse(lines->front(), nullptr,
                               /*allow_exceptions=*/false);
     if (found.is_object() && found.contains("note")) {
-      PrintNote(found.value("note", ""));
+      const std::string notes = found.value("note", "");
+      for (absl::string_view note : absl::StrSplit(notes, '\n')) {
+        PrintNote(note);
+      }
     }
     if (found.is_object() && data_record != nullptr) {
       *data_record = found.value("data", nlohmann::json::object()).dump();

@@ -52,6 +52,13 @@ absl::Status CheckNumeric(const v1::NumericFeatures& numeric) {
   for (float deviation : numeric.deviation()) {
     if (!(deviation > 0)) return Error("numeric.deviation is not positive");
   }
+  if (numeric.offset_size() != 0 && numeric.offset_size() != pairs) {
+    return Error("numeric has ", numeric.offset_size(), " offsets and ", pairs,
+                 " means");
+  }
+  for (double offset : numeric.offset()) {
+    if (!std::isfinite(offset)) return Error("numeric.offset is not finite");
+  }
   if (!(numeric.byte_divisor() >= 0)) {
     return Error("numeric.byte_divisor is negative");
   }

@@ -137,6 +137,30 @@ def test_a_model_trained_without_such_rows_wants_all_values(row: Any) -> None:
         Preprocess(with_missing(skip_missing=True))([row])
 
 
+FAR = {**TABLE["numeric"], "offset": [1.7e9, 0.0]}
+
+
+def test_an_offset_is_taken_off_before_rounding() -> None:
+    record = {**with_missing(fill=[1.7e9 + 3, 14.0]), "numeric": FAR}
+    preprocess = Preprocess(record)
+    # (5 - 1) / 2, (2 - 10) / 4; the missing ones (3 - 1) / 2, (14 - 10) / 4.
+    wanted = [[2, -2, 0, 1, 0], [1, 1, 0, 1, 0]]
+    rows = [(1_700_000_005, 2, "red"), (None, "", "red")]
+    assert preprocess(rows).tolist() == wanted
+    assert preprocess.float()(rows).tolist() == wanted
+    encoded = torch.tensor([[1.7e9 + 5, 2, 1]], dtype=torch.float64)
+    assert preprocess(encoded).tolist() == wanted[:1]
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.int64])
+def test_arrays_keep_their_digits_until_the_offset_is_off(dtype: torch.dtype) -> None:
+    numeric = {"count": 1, "mean": [1.0], "deviation": [2.0], "byte_divisor": 0}
+    numeric["offset"] = [1.7e9]
+    preprocess = Preprocess({"source": "npy", "feature_shape": [1], "numeric": numeric})
+    rows = torch.tensor([[1_700_000_005], [1_700_000_001]], dtype=dtype)
+    assert preprocess(rows).tolist() == [[2], [0]]
+
+
 def test_bytes_are_divided_before_normalization() -> None:
     record = {
         "source": "idx",

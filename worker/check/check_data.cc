@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/check/check_data.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <system_error>
@@ -9,13 +10,14 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "common/job/job_options.h"
-#include "common/layers/layer_kind.h"
 #include "common/files/safetensors.h"
 #include "common/job/initial_tensors.h"
+#include "common/job/job_options.h"
+#include "common/layers/layer_kind.h"
 #include "common/layers/model_costs.h"
 #include "common/status/status_macros.h"
 #include "kernels/device.h"
@@ -39,14 +41,14 @@ std::vector<std::string> FilesOf(const v1::DataSource& source) {
   return files;
 }
 
-int64_t BytesOf(const v1::DataSpec& spec) {
-  int64_t bytes = 0;
 int64_t FileBytes(const std::string& path) {
   std::error_code error;
   const auto size = std::filesystem::file_size(path, error);
   return error ? 0 : static_cast<int64_t>(size);
 }
 
+int64_t BytesOf(const v1::DataSpec& spec) {
+  int64_t bytes = 0;
   for (const v1::DataSource* source :
        {&spec.train(), &spec.validation().source(), &spec.test()}) {
     for (const std::string& path : FilesOf(*source)) {
@@ -96,12 +98,25 @@ std::string FieldOfColumn(const v1::CsvSource& csv, absl::string_view message,
   return source;
 }
 
+// Whether a message begins with a file of labels, and with none of samples.
+bool IsOfLabels(const v1::DataSource& source, absl::string_view message) {
+  const auto begins = [message](const auto& files) {
+    return std::any_of(files.begin(), files.end(),
+                       [message](const std::string& file) {
+                         return absl::StartsWith(message, file + ":");
+                       });
+  };
+  return (begins(source.idx().labels()) || begins(source.npy().labels())) &&
+         !begins(source.idx().images()) && !begins(source.npy().features());
+}
+
 class Check {
  public:
   explicit Check(const PlacedJob& job) : job_(job.job), places_(job.places) {}
 
   absl::StatusOr<std::string> Run() {
     TRIBUTARY_RETURN_IF_ERROR(CheckDevice());
+    TRIBUTARY_RETURN_IF_ERROR(CheckInitialValues());
     if (BytesOf(job_.data()) > kMostCheckedBytes) return std::string();
     std::string field;
     absl::StatusOr<TrainTest> data =
@@ -112,11 +127,16 @@ class Check {
       if (set != nullptr) TRIBUTARY_RETURN_IF_ERROR(CheckSet(*set));
     }
     record_ = DataRecord(*data);
-    return NoteOnSteps(data->train->rows());
+    std::vector<std::string> notes;
+    for (const std::string& warning : data->warnings) {
+      notes.push_back(absl::StrCat(places_.Find("data"), ": ", warning));
+    }
+    std::string steps = NoteOnSteps(data->train->rows());
+    if (!steps.empty()) notes.push_back(std::move(steps));
+    return absl::StrJoin(notes, "\n");
   }
 
   const std::string& record() const { return record_; }
-    TRIBUTARY_RETURN_IF_ERROR(CheckInitialValues());
 
  private:
   absl::Status CheckDevice() const {
@@ -126,26 +146,6 @@ class Check {
     return places_.Error("device", "device wants cuda, but ", why);
   }
 
-  // Says when a step wants more samples than the training set has.
-  std::string NoteOnSteps(int64_t rows) const {
-    const bool global = job_.data().has_global_batch_size();
-    const int64_t batch =
-        global ? job_.data().global_batch_size()
-               : job_.data().batch_size() * StrategyOf(job_).mesh().data;
-    const int64_t samples = batch * job_.training().gradient_accumulation();
-    if (samples <= rows) return "";
-    const char* path = batch <= rows ? "training.gradient_accumulation"
-                       : global      ? "data.global_batch_size"
-                                     : "data.batch_size";
-    return absl::StrCat(places_.Find(path), ": ", path, " makes a step of ",
-                        samples, " samples, but the training set has ", rows,
-                        ", so every epoch is a single step");
-  }
-
-  absl::Status DataError(const std::string& field,
-                         const absl::Status& status) const {
-    if (field == "data.validation.fraction") {
-      return places_.Error(field, status.message());
   // Whether the tensors to start from have finite values.
   absl::Status CheckInitialValues() const {
     const std::string& file = job_.model().initialize_from();
@@ -171,6 +171,26 @@ class Check {
     return absl::OkStatus();
   }
 
+  // Says when a step wants more samples than the training set has.
+  std::string NoteOnSteps(int64_t rows) const {
+    const bool global = job_.data().has_global_batch_size();
+    const int64_t batch =
+        global ? job_.data().global_batch_size()
+               : job_.data().batch_size() * StrategyOf(job_).mesh().data;
+    const int64_t samples = batch * job_.training().gradient_accumulation();
+    if (samples <= rows) return "";
+    const char* path = batch <= rows ? "training.gradient_accumulation"
+                       : global      ? "data.global_batch_size"
+                                     : "data.batch_size";
+    return absl::StrCat(places_.Find(path), ": ", path, " makes a step of ",
+                        samples, " samples, but the training set has ", rows,
+                        ", so every epoch is a single step");
+  }
+
+  absl::Status DataError(const std::string& field,
+                         const absl::Status& status) const {
+    if (field == "data.validation.fraction") {
+      return places_.Error(field, status.message());
     }
     const v1::DataSpec& data = job_.data();
     const v1::DataSource& source = field == "data.test" ? data.test()
@@ -180,6 +200,8 @@ class Check {
     std::string path = absl::StrCat(field, ".", KindName(source));
     if (source.has_csv()) {
       path = FieldOfColumn(source.csv(), status.message(), path);
+    } else if (IsOfLabels(source, status.message())) {
+      path += ".labels";
     }
     return places_.Error(path, status.message());
   }

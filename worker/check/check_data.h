@@ -17,9 +17,10 @@ inline constexpr int64_t kMostCheckedBytes = int64_t{1} << 30;
 // the width of samples with the first layer, targets and classes with the
 // outputs, token ids with the embedding. Also refuses `device: cuda` on a
 // machine without a device. InvalidArgument in one sentence that starts with
-// the place in the job file: "job.yaml:7: ...". Returns a sentence of the same
-// form about data that fit but that the writer of the job may not have meant: a
-// step larger than the training set; or "".
+// the place in the job file: "job.yaml:7: ...". Returns lines of the same form
+// about data that fit but that the writer of the job may not have meant, such
+// as a step larger than the training set; or "". Also reads the tensors of
+// model.initialize_from, whose values must be finite.
 // record: gets a JSON object with the numbers and checksums of the samples
 // (DataRecord); empty: they were not read.
 absl::StatusOr<std::string> CheckData(const PlacedJob& job,

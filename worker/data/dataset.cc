@@ -23,6 +23,7 @@ uint32_t ChecksumOf(const RawData& raw) {
   checksum.Add(raw.bytes);
   checksum.AddValue(raw.byte_divisor);
   checksum.Add(raw.numbers);
+  checksum.Add(raw.offsets);
   checksum.Add(raw.code_widths);
   checksum.Add(raw.codes);
   checksum.Add(raw.tokens);
@@ -95,9 +96,10 @@ absl::Status Dataset::CheckTargets(const Shape& outputs) const {
 absl::StatusOr<std::unique_ptr<Dataset>> Dataset::OnDisk(
     std::shared_ptr<const StoredRows> stored,
     const Normalization& normalization) {
-  TRIBUTARY_ASSIGN_OR_RETURN(const uint32_t checksum, stored->Checksum());
+  RawData row = stored->first_row();
+  TRIBUTARY_ASSIGN_OR_RETURN(const uint32_t checksum, stored->Checksum(&row));
   std::unique_ptr<Dataset> set(
-      new Dataset(stored->first_row(), normalization, checksum));
+      new Dataset(std::move(row), normalization, checksum));
   set->stored_ = std::move(stored);
   return set;
 }
@@ -154,18 +156,23 @@ absl::Status Dataset::CheckClasses(int64_t classes, int64_t first) const {
         " different tokens, but the model's outputs are for ", classes));
   }
   const std::vector<int64_t>& labels = raw_.targets.labels;
-  for (size_t row = 0; row < labels.size(); ++row) {
-    if (labels[row] < classes) continue;
-    const std::vector<std::string>& names = raw_.targets.class_names;
-    return absl::InvalidArgumentError(absl::StrCat(
-        raw_.name, ": sample ", first + static_cast<int64_t>(row),
-        " has class ", labels[row],
-        names.empty() ? std::string()
-                      : absl::StrCat(" (\"", names[labels[row]], "\")"),
-        ", but the model's ", classes, " outputs are for classes 0 to ",
-        classes - 1));
+  const auto wrong =
+      std::find_if(labels.begin(), labels.end(),
+                   [classes](int64_t label) { return label >= classes; });
+  if (wrong == labels.end()) return absl::OkStatus();
+  std::string place =
+      absl::StrCat(raw_.name, ": sample ", first + (wrong - labels.begin()));
+  int64_t label = *wrong;
+  if (!raw_.targets.greatest_place.empty()) {
+    place = raw_.targets.greatest_place;
+    label = raw_.targets.greatest_class;
   }
-  return absl::OkStatus();
+  const std::vector<std::string>& names = raw_.targets.class_names;
+  return absl::InvalidArgumentError(absl::StrCat(
+      place, " has class ", label,
+      names.empty() ? std::string() : absl::StrCat(" (\"", names[label], "\")"),
+      ", but the model's ", classes, " outputs are for classes 0 to ",
+      classes - 1));
 }
 
 absl::StatusOr<std::vector<int64_t>> Dataset::CountClasses(

@@ -54,13 +54,21 @@ class Dataset {
   uint32_t checksum() const { return checksum_; }
   // The file or generator, for messages.
   const std::string& name() const { return raw_.name; }
+  // The file of the targets, for messages.
+  const std::string& target_name() const {
+    return raw_.targets.name.empty() ? raw_.name : raw_.targets.name;
+  }
+  // What float32 has moved: of each numeric column (empty: nothing), and of the
+  // targets.
+  const std::vector<Rounding>& rounding() const { return raw_.rounding; }
+  const Rounding& target_rounding() const { return raw_.targets.rounding; }
 
   // InvalidArgument unless each sample has one target per output of a model
   // with this output shape: a number, or a class for each row of outputs.
   absl::Status CheckTargets(const Shape& outputs) const;
 
-  // InvalidArgument, naming the first row, when a label is not below `classes`
-  // (the number of the model's outputs).
+  // InvalidArgument, naming the place of the greatest label, when a label is
+  // not below `classes` (the number of the model's outputs).
   absl::Status CheckClasses(int64_t classes) const;
 
   // How many labels each of the first `classes` classes has; of sequences, how
@@ -97,8 +105,9 @@ class Dataset {
   void GatherNumbers(int64_t row, float* out) const;
   void GatherTokens(absl::Span<const int64_t> rows, Batch* out) const;
 
-  RawData raw_;  // numbers are already normalized, bytes are not; of a set on
-                 // disk only the first row
+  // Numbers are already normalized, bytes are not. Of a set on disk only the
+  // first row, with the rounding of all rows.
+  RawData raw_;
   int64_t feature_width_ = 0;
   const uint32_t checksum_;
   std::array<float, 256> byte_value_{};       // normalized if by one pair

@@ -35,6 +35,8 @@ void DescribeNumeric(const RawData& train, const Normalization& normalization,
                                normalization.mean.end());
   numeric->mutable_deviation()->Add(normalization.std.begin(),
                                     normalization.std.end());
+  numeric->mutable_offset()->Add(normalization.offsets.begin(),
+                                 normalization.offsets.end());
   if (!train.bytes.empty()) numeric->set_byte_divisor(train.byte_divisor);
 }
 

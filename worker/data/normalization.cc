@@ -34,17 +34,62 @@ absl::Status ForEachValue(int64_t width, const RowParts& parts,
   });
 }
 
-// The mean and deviation of `width` interleaved series of `size` values
-// together. Uses two passes, because one pass loses a small deviation next to a
-// large mean. A constant series gets deviation 1: its computed deviation would
-// be only the rounding error of its mean.
-absl::StatusOr<Normalization> MeasureSeries(int64_t size, int64_t width,
-                                            const RowParts& parts) {
+// How far rounding to float32 may move a value, in deviations. A value is moved
+// by at most 2^-24 of its size, so a column whose mean is within 64 deviations
+// of 0 needs no offset.
+constexpr double kMostMoved = 0x1p-18;
+// The same for the mean, which moves all values alike.
+constexpr double kMostMeanMoved = 0x1p-10;
+
+bool WantsOffset(double mean, double deviation, const Rounding& rounding) {
+  if (deviation == 0) return rounding.most > 0;
+  const double moved = std::min(rounding.most, std::abs(mean) * 0x1p-24);
+  return moved > kMostMoved * deviation ||
+         std::abs(mean - static_cast<float>(mean)) > kMostMeanMoved * deviation;
+}
+
+// Visits the same rows and adds what float32 has moved in each of `series`
+// interleaved series.
+RowParts WithRounding(const RowParts& parts, std::vector<Rounding>* series) {
+  return [&parts, series](const auto& take) {
+    return parts([&](const RawData& part) {
+      for (size_t i = 0; i < part.rounding.size(); ++i) {
+        (*series)[i % series->size()].Add(part.rounding[i]);
+      }
+      return take(part);
+    });
+  };
+}
+
+// Bytes have no offsets: float32 holds them, and differences of them.
+std::vector<double> OrNone(const RawData& layout, std::vector<double> offsets) {
+  const bool none = std::all_of(offsets.begin(), offsets.end(),
+                                [](double offset) { return offset == 0; });
+  if (none || layout.numbers.empty()) offsets.clear();
+  return offsets;
+}
+
+// The means and deviations of interleaved series, and what float32 has moved.
+struct Series {
+  std::vector<double> mean, deviation;  // a constant series has deviation 0
+  std::vector<Rounding> rounding;
+};
+
+// Measures `width` series of `size` values together. Uses two passes, because
+// one pass loses a small deviation next to a large mean. Notices constant
+// series, whose computed deviation would be the rounding error of their mean.
+absl::StatusOr<Series> MeasureSeries(int64_t size, int64_t width,
+                                     const RowParts& parts) {
   const double count = static_cast<double>(size) / static_cast<double>(width);
-  std::vector<double> mean(width), square(width), first(width);
+  Series series{.mean = std::vector<double>(width),
+                .deviation = std::vector<double>(width),
+                .rounding = std::vector<Rounding>(width)};
+  std::vector<double>& mean = series.mean;
+  std::vector<double> square(width), first(width);
   std::vector<bool> varies(width);
+  const RowParts counted = WithRounding(parts, &series.rounding);
   TRIBUTARY_RETURN_IF_ERROR(
-      ForEachValue(width, parts, [&](int64_t row, int64_t j, double x) {
+      ForEachValue(width, counted, [&](int64_t row, int64_t j, double x) {
         if (row == 0) first[j] = x;
         mean[j] += x;
         if (x != first[j]) varies[j] = true;
@@ -55,11 +100,30 @@ absl::StatusOr<Normalization> MeasureSeries(int64_t size, int64_t width,
         const double d = x - mean[j];
         square[j] += d * d;
       }));
-  Normalization result;
   for (int64_t j = 0; j < width; ++j) {
-    const double deviation = std::sqrt(square[j] / count);
-    result.mean.push_back(static_cast<float>(mean[j]));
-    result.std.push_back(varies[j] ? static_cast<float>(deviation) : 1.0f);
+    if (varies[j]) series.deviation[j] = std::sqrt(square[j] / count);
+  }
+  return series;
+}
+
+// The pairs for series that were measured on rows with layout.offsets. A
+// constant series gets deviation 1.
+Normalization MeasuredPairs(const RawData& layout, const Series& series) {
+  const size_t width = series.mean.size();
+  std::vector<double> offsets(width);
+  for (size_t j = 0; j < width; ++j) {
+    offsets[j] = layout.offset(j);
+    if (WantsOffset(series.mean[j], series.deviation[j], series.rounding[j])) {
+      offsets[j] += series.mean[j];
+    }
+  }
+  Normalization result{.offsets = OrNone(layout, offsets)};
+  for (size_t j = 0; j < width; ++j) {
+    const double more =
+        result.offsets.empty() ? 0 : offsets[j] - layout.offset(j);
+    const double deviation = series.deviation[j];
+    result.mean.push_back(static_cast<float>(series.mean[j] - more));
+    result.std.push_back(deviation > 0 ? static_cast<float>(deviation) : 1.0f);
   }
   return result;
 }
@@ -95,7 +159,18 @@ absl::StatusOr<Normalization> Measure(const RawData& row, int64_t rows,
   if (image && row.numbers.empty()) {
     return MeasureBytes(size, row.byte_divisor, parts);
   }
-  return MeasureSeries(size, image ? 1 : row.numeric_width, parts);
+  const int64_t width = image ? 1 : row.numeric_width;
+  const auto read_with = static_cast<int64_t>(row.offsets.size());
+  if (read_with > 1 && read_with != width) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        row.name,
+        ": standardize measures one mean for all features, but the "
+        "training source's normalize gives one for each; wanted the same "
+        "normalize in both"));
+  }
+  TRIBUTARY_ASSIGN_OR_RETURN(const Series series,
+                             MeasureSeries(size, width, parts));
+  return MeasuredPairs(row, series);
 }
 
 absl::Status CheckCount(const char* field, size_t count, const RawData& data) {
@@ -109,11 +184,29 @@ absl::Status CheckCount(const char* field, size_t count, const RawData& data) {
 }
 
 // Expands `values` (none, one or `width`) to `width` values.
-std::vector<float> Spread(const std::vector<double>& values, double missing,
-                          size_t width) {
-  if (values.empty()) return std::vector<float>(width, missing);
-  if (values.size() == 1) return std::vector<float>(width, values[0]);
-  return std::vector<float>(values.begin(), values.end());
+template <typename T>
+std::vector<T> Spread(const std::vector<double>& values, double missing,
+                      size_t width) {
+  if (values.empty()) return std::vector<T>(width, missing);
+  if (values.size() == 1) return std::vector<T>(width, values[0]);
+  return std::vector<T>(values.begin(), values.end());
+}
+
+// With the means of the values, for rows that are like `layout`.
+Normalization GivenPairs(const RawData& layout, const std::vector<double>& mean,
+                         std::vector<float> std) {
+  std::vector<double> offsets(mean.size());
+  for (size_t j = 0; j < mean.size(); ++j) {
+    const bool far = std::abs(mean[j]) * 0x1p-24 > kMostMoved * std[j];
+    if (far) offsets[j] = mean[j];
+  }
+  Normalization result{.std = std::move(std),
+                       .offsets = OrNone(layout, offsets)};
+  for (size_t j = 0; j < mean.size(); ++j) {
+    const double taken = result.offsets.empty() ? 0 : offsets[j];
+    result.mean.push_back(static_cast<float>(mean[j] - taken));
+  }
+  return result;
 }
 
 }  // namespace
@@ -161,8 +254,8 @@ absl::StatusOr<Normalization> ResolveNormalization(
   }
   const size_t width =
       std::max<size_t>(1, std::max(options.mean.size(), options.std.size()));
-  return Normalization{Spread(options.mean, 0, width),
-                       Spread(options.std, 1, width)};
+  return GivenPairs(train, Spread<double>(options.mean, 0, width),
+                    Spread<float>(options.std, 1, width));
 }
 
 }  // namespace tributary

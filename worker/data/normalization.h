@@ -22,9 +22,14 @@ struct NormalizeOptions {
 // x -> (x - mean) / std over the numeric features, in float32, as
 // torchvision.transforms.Normalize computes it. Both vectors are empty (x is
 // unchanged), or have one value for all or one per numeric feature.
+//
+// A column far from 0 would lose its differences when its values are rounded to
+// float32, so it has an offset: x is the value less the offset, taken off in
+// float64, and rounded then. The mean is that of x.
 struct Normalization {
-  std::vector<float> mean;
-  std::vector<float> std;
+  std::vector<float> mean = {};
+  std::vector<float> std = {};
+  std::vector<double> offsets = {};  // as many as means; empty: there are none
 
   bool none() const { return mean.empty(); }
   bool one_pair() const { return mean.size() == 1; }
@@ -36,6 +41,11 @@ struct Normalization {
 // for images (two or more dimensions), because scaling by pixel would blow up
 // an edge pixel that is almost always 0. A constant feature keeps its scale.
 // The deviation is that of the population (divided by n).
+//
+// A column has an offset if its values or its mean, as float32, would be off by
+// more than a small part of the deviation. Rows must be read with the offsets
+// of the result. Where these are not those of `train`, standardize has measured
+// rounded values: read `train` with them and call it again.
 absl::StatusOr<Normalization> ResolveNormalization(
     const NormalizeOptions& options, const RawData& train);
 

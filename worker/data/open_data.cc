@@ -12,6 +12,7 @@
 #include "common/status/status_macros.h"
 #include "worker/data/describe_preprocessing.h"
 #include "worker/data/read_source.h"
+#include "worker/data/rounding_notes.h"
 #include "worker/data/validation_rows.h"
 
 namespace tributary {
@@ -99,7 +100,10 @@ class SetsOpener {
 
  private:
   absl::StatusOr<SourceRows> OpenRows(const char* field,
-                                      const v1::DataSource& source);
+                                      const v1::DataSource& source,
+                                      const FeatureRules& rules);
+  // Opens the training source and measures it.
+  absl::Status OpenTraining();
   // Moves the rows of data.validation.fraction out of the training rows.
   absl::StatusOr<SourceRows> TakeFraction();
   absl::Status Measure();
@@ -111,12 +115,15 @@ class SetsOpener {
   std::string& field_;  // that is being read
   LearnedFromTraining learned_;
   SourceRows train_;
+  SourceRows fraction_;  // if data.validation takes one
   FeatureRules train_rules_, validation_rules_, test_rules_;
 };
 
 absl::StatusOr<SourceRows> SetsOpener::OpenRows(const char* field,
-                                                const v1::DataSource& source) {
+                                                const v1::DataSource& source,
+                                                const FeatureRules& rules) {
   field_ = field;
+  learned_.offsets = rules.normalization.offsets;
   return SourceRows::Open(source, spec_.has_stream(), kind_, &learned_);
 }
 
@@ -171,32 +178,49 @@ absl::StatusOr<std::unique_ptr<Dataset>> SetsOpener::MakeBeside(
   return rows.MakeSet(rules.normalization);
 }
 
+absl::Status SetsOpener::OpenTraining() {
+  train_ = {};
+  fraction_ = {};
+  learned_ = {};
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      train_, OpenRows("data.train", spec_.train(), train_rules_));
+  learned_.training = false;
+  if (spec_.validation().has_fraction()) {
+    TRIBUTARY_ASSIGN_OR_RETURN(fraction_, TakeFraction());
+  }
+  return Measure();
+}
+
 absl::StatusOr<TrainTest> SetsOpener::Open() {
   TrainTest data;
-  TRIBUTARY_ASSIGN_OR_RETURN(train_, OpenRows("data.train", spec_.train()));
-  learned_.training = false;
-  SourceRows fraction;
-  if (spec_.validation().has_fraction()) {
-    TRIBUTARY_ASSIGN_OR_RETURN(fraction, TakeFraction());
+  TRIBUTARY_RETURN_IF_ERROR(OpenTraining());
+  // An offset that is measured on float32 values is right but for 2^-24 of its
+  // size, so that it takes three at most to have all digits of a float64.
+  constexpr int kMostReads = 5;
+  for (int reads = 1;
+       reads < kMostReads &&
+       train_rules_.normalization.offsets != train_.sample().offsets;
+       ++reads) {
+    TRIBUTARY_RETURN_IF_ERROR(OpenTraining());
   }
-  TRIBUTARY_RETURN_IF_ERROR(Measure());
   data.preprocessing = DescribePreprocessing(
       spec_.train(), train_.sample(), train_rules_.normalization,
       {.words = &learned_.words, .fill = train_rules_.fill},
       learned_.vocabulary);
   if (spec_.validation().has_fraction()) {
     TRIBUTARY_ASSIGN_OR_RETURN(data.validation,
-                               MakeBeside(std::move(fraction), train_rules_));
+                               MakeBeside(std::move(fraction_), train_rules_));
   } else if (spec_.has_validation()) {
     TRIBUTARY_ASSIGN_OR_RETURN(
         SourceRows rows,
-        OpenRows("data.validation.source", spec_.validation().source()));
+        OpenRows("data.validation.source", spec_.validation().source(),
+                 validation_rules_));
     TRIBUTARY_ASSIGN_OR_RETURN(data.validation,
                                MakeBeside(std::move(rows), validation_rules_));
   }
   if (spec_.has_test()) {
-    TRIBUTARY_ASSIGN_OR_RETURN(SourceRows rows,
-                               OpenRows("data.test", spec_.test()));
+    TRIBUTARY_ASSIGN_OR_RETURN(
+        SourceRows rows, OpenRows("data.test", spec_.test(), test_rules_));
     TRIBUTARY_ASSIGN_OR_RETURN(data.test,
                                MakeBeside(std::move(rows), test_rules_));
   }
@@ -204,6 +228,9 @@ absl::StatusOr<TrainTest> SetsOpener::Open() {
   TRIBUTARY_ASSIGN_OR_RETURN(data.train,
                              train_.MakeSet(train_rules_.normalization));
   data.warnings = std::move(learned_.warnings);
+  const std::vector<std::string> notes =
+      RoundingNotes(*data.train, train_rules_.normalization, learned_.words);
+  data.warnings.insert(data.warnings.end(), notes.begin(), notes.end());
   return data;
 }
 

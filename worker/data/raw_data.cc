@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/data/raw_data.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -8,6 +9,47 @@
 #include "absl/strings/str_join.h"
 
 namespace tributary {
+
+void Rounding::Add(double number, float rounded) {
+  most = std::max(most, std::abs(number - rounded));
+  least = std::min(least, number);
+  greatest = std::max(greatest, number);
+}
+
+void Rounding::Add(const Rounding& other) {
+  most = std::max(most, other.most);
+  least = std::min(least, other.least);
+  greatest = std::max(greatest, other.greatest);
+}
+
+void AddRounding(const std::vector<Rounding>& part,
+                 std::vector<Rounding>* all) {
+  if (all->size() < part.size()) all->resize(part.size());
+  for (size_t i = 0; i < part.size(); ++i) (*all)[i].Add(part[i]);
+}
+
+void RawData::AppendNumber(double number) {
+  if (!offsets.empty()) number -= offset(numbers.size() % numeric_width);
+  const auto rounded = static_cast<float>(number);
+  if (rounded != number) {
+    rounding.resize(numeric_width);
+    rounding[numbers.size() % numeric_width].Add(number, rounded);
+  }
+  numbers.push_back(rounded);
+}
+
+void Targets::Greatest(int64_t label, const std::string& place) {
+  if (label <= greatest_class) return;
+  greatest_class = label;
+  greatest_place = place;
+}
+
+void Targets::FindGreatest(
+    const std::function<std::string(int64_t index)>& place) {
+  const auto found = std::max_element(labels.begin(), labels.end());
+  if (found == labels.end() || *found <= greatest_class) return;
+  Greatest(*found, place(found - labels.begin()));
+}
 
 absl::Status Targets::Append(double value) {
   constexpr double kMaxClass = std::numeric_limits<int32_t>::max();
@@ -33,6 +75,7 @@ absl::Status Targets::Append(double value) {
       break;
   }
   values.push_back(static_cast<float>(value));
+  if (values.back() != value) rounding.Add(value, values.back());
   return absl::OkStatus();
 }
 

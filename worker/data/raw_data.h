@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,17 @@ namespace tributary {
 // binary cross entropy, a real number for squared error.
 enum class TargetKind { kClass, kBinary, kReal };
 
+// The numbers of a column that float32 has moved.
+struct Rounding {
+  double most = 0;  // the largest distance; 0: every number kept its value
+  double least = std::numeric_limits<double>::infinity();
+  double greatest = -std::numeric_limits<double>::infinity();
+
+  // Counts a number of which float32 has made another one.
+  void Add(double number, float rounded);
+  void Add(const Rounding& other);
+};
+
 // Targets of all rows, in the form that the loss takes.
 struct Targets {
   TargetKind kind = TargetKind::kClass;
@@ -24,9 +36,20 @@ struct Targets {
   std::vector<float> values;             // [rows, width], kBinary and kReal
   std::vector<std::string> class_names;  // sorted; empty: classes are numbers
 
+  std::string name;  // the file of the targets; empty: that of the samples
+  Rounding rounding;
+  // The greatest class and where the file has it, as in "y.npy: row 7"; empty:
+  // not known.
+  int64_t greatest_class = -1;
+  std::string greatest_place;
+
   // Appends one value. InvalidArgument states what the kind wants; the caller
   // adds the position.
   absl::Status Append(double value);
+  // Keeps the class and its place if it is above the greatest one so far.
+  void Greatest(int64_t label, const std::string& place);
+  // The same for all labels. place(i): where the file has the i-th of them.
+  void FindGreatest(const std::function<std::string(int64_t index)>& place);
 };
 
 // Samples as a reader delivers them, before normalization.
@@ -41,6 +64,11 @@ struct RawData {
   std::vector<uint8_t> bytes;
   float byte_divisor = 1;  // a byte's value is byte / byte_divisor
   std::vector<float> numbers;
+  // A number is what the source has less the offset of its column. One for all
+  // columns, or one for each; none: 0.
+  std::vector<double> offsets;
+  // One for each numeric column; none: float32 has moved no number.
+  std::vector<Rounding> rounding;
 
   // One-hot features, which follow the numeric ones. codes: [rows,
   // code_widths.size()], each an index within a block of that width, or -1 for
@@ -56,7 +84,18 @@ struct RawData {
   int64_t num_tokens = 0;
 
   Targets targets;  // for token sequences only kind and width
+
+  double offset(size_t column) const {
+    if (offsets.size() == 1) return offsets[0];
+    return column < offsets.size() ? offsets[column] : 0;
+  }
+  // Appends the next number of the source. Takes its column's offset off before
+  // it is rounded.
+  void AppendNumber(double number);
 };
+
+// Adds what float32 has moved in a part of the rows.
+void AddRounding(const std::vector<Rounding>& part, std::vector<Rounding>* all);
 
 // Visits rows, in memory or on disk: calls take(part) for parts of them, from
 // the first row to the last, and returns its first error.

@@ -72,8 +72,10 @@ absl::StatusOr<char> DelimiterOf(const v1::CsvSource& source) {
   return given[0];
 }
 
-absl::StatusOr<CsvOptions> CsvOptionsOf(const v1::CsvSource& source) {
+absl::StatusOr<CsvOptions> CsvOptionsOf(const v1::CsvSource& source,
+                                        const LearnedFromTraining& learned) {
   CsvOptions options;
+  options.offsets = learned.offsets;
   options.header = source.header();
   TRIBUTARY_ASSIGN_OR_RETURN(options.delimiter, DelimiterOf(source));
   const v1::CsvColumns& columns = source.columns();
@@ -91,7 +93,8 @@ absl::StatusOr<CsvOptions> CsvOptionsOf(const v1::CsvSource& source) {
 absl::StatusOr<RawData> ReadCsvSource(const v1::CsvSource& source,
                                       TargetKind kind,
                                       LearnedFromTraining* learned) {
-  TRIBUTARY_ASSIGN_OR_RETURN(const CsvOptions options, CsvOptionsOf(source));
+  TRIBUTARY_ASSIGN_OR_RETURN(const CsvOptions options,
+                             CsvOptionsOf(source, *learned));
   const InputFiles files = InputFiles::Of(source.path());
   return learned->training
              ? ReadTrainingCsv(files, options, kind, &learned->words)
@@ -102,7 +105,8 @@ absl::StatusOr<RawData> ReadCsvSource(const v1::CsvSource& source,
 absl::StatusOr<StoredRows::Columns> StoreCsv(const v1::CsvSource& source,
                                              TargetKind kind,
                                              LearnedFromTraining* learned) {
-  TRIBUTARY_ASSIGN_OR_RETURN(const CsvOptions options, CsvOptionsOf(source));
+  TRIBUTARY_ASSIGN_OR_RETURN(const CsvOptions options,
+                             CsvOptionsOf(source, *learned));
   const InputFiles files = InputFiles::Of(source.path());
   TRIBUTARY_ASSIGN_OR_RETURN(
       StoredRows::Columns columns,
@@ -115,7 +119,8 @@ absl::StatusOr<StoredRows::Columns> StoreCsv(const v1::CsvSource& source,
 }
 
 absl::StatusOr<RawData> ReadNpySource(const v1::NpySource& source,
-                                      TargetKind kind) {
+                                      TargetKind kind,
+                                      const std::vector<double>& offsets) {
   const FilePairFormat format{
       .count_rows = [](InputFile* features) -> absl::StatusOr<int64_t> {
         TRIBUTARY_ASSIGN_OR_RETURN(const NpyHeader header,
@@ -123,17 +128,27 @@ absl::StatusOr<RawData> ReadNpySource(const v1::NpySource& source,
         return header.shape[0];
       },
       .read =
-          [kind](InputFile* features, InputFile* labels,
-                 const RowRange& range) {
-            return ReadNpy(features, labels, range, kind);
+          [kind, &offsets](InputFile* features, InputFile* labels,
+                           const RowRange& range) {
+            return ReadNpy(features, labels, range, kind, offsets);
           }};
   return ReadFilePairs(InputFiles::Of(source.features()),
                        InputFiles::Of(source.labels()),
                        RowRange{source.first_row(), source.rows()}, format);
 }
 
-absl::StatusOr<RawData> ReadSyntheticSource(const v1::SyntheticSource& source,
-                                            TargetKind kind) {
+// Takes the offsets off the numbers, which float32 holds.
+RawData WithOffsets(RawData data, const std::vector<double>& offsets) {
+  if (offsets.empty()) return data;
+  data.offsets = offsets;
+  const std::vector<float> numbers = std::exchange(data.numbers, {});
+  for (float number : numbers) data.AppendNumber(number);
+  return data;
+}
+
+absl::StatusOr<RawData> ReadSyntheticSource(
+    const v1::SyntheticSource& source, TargetKind kind,
+    const std::vector<double>& offsets) {
   SyntheticOptions options;
   switch (source.kind()) {
     case v1::SyntheticSource::CTR:
@@ -158,7 +173,8 @@ absl::StatusOr<RawData> ReadSyntheticSource(const v1::SyntheticSource& source,
   options.first_row = source.first_row();
   options.rows = source.rows();
   options.length = source.length();
-  return MakeSynthetic(options, kind);
+  TRIBUTARY_ASSIGN_OR_RETURN(RawData data, MakeSynthetic(options, kind));
+  return WithOffsets(std::move(data), offsets);
 }
 
 absl::StatusOr<TextOptions> TextOptionsOf(const v1::TextSource& source,
@@ -208,7 +224,7 @@ absl::StatusOr<StoredRows::Columns> StoreColumns(const v1::DataSource& source,
       return StoreNpy(InputFiles::Of(source.npy().features()),
                       InputFiles::Of(source.npy().labels()),
                       RowRange{source.npy().first_row(), source.npy().rows()},
-                      kind);
+                      kind, learned->offsets);
     case v1::DataSource::kText: {
       TRIBUTARY_ASSIGN_OR_RETURN(const TextOptions options,
                                  TextOptionsOf(source.text(), kind));
@@ -241,9 +257,9 @@ absl::StatusOr<RawData> ReadSource(const v1::DataSource& source,
     case v1::DataSource::kCsv:
       return ReadCsvSource(source.csv(), kind, learned);
     case v1::DataSource::kNpy:
-      return ReadNpySource(source.npy(), kind);
+      return ReadNpySource(source.npy(), kind, learned->offsets);
     case v1::DataSource::kSynthetic:
-      return ReadSyntheticSource(source.synthetic(), kind);
+      return ReadSyntheticSource(source.synthetic(), kind, learned->offsets);
     case v1::DataSource::kText:
       return ReadTextSource(source.text(), kind, learned);
     case v1::DataSource::KIND_NOT_SET:

@@ -21,6 +21,7 @@ struct LearnedFromTraining {
   bool training = true;  // the next source is the training source
   CsvWords words;
   Vocabulary vocabulary;
+  std::vector<double> offsets;        // to read the next source with (RawData)
   std::vector<std::string> warnings;  // for the user
 };
 

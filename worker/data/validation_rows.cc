@@ -57,12 +57,16 @@ RawData FormOf(const RawData& train) {
   form.feature_shape = train.feature_shape;
   form.numeric_width = train.numeric_width;
   form.byte_divisor = train.byte_divisor;
+  form.offsets = train.offsets;
   form.code_widths = train.code_widths;
   form.token_stride = train.token_stride;
   form.num_tokens = train.num_tokens;
   form.targets.kind = train.targets.kind;
   form.targets.width = train.targets.width;
   form.targets.class_names = train.targets.class_names;
+  form.targets.name = train.targets.name;
+  form.targets.greatest_class = train.targets.greatest_class;
+  form.targets.greatest_place = train.targets.greatest_place;
   return form;
 }
 

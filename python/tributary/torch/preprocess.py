@@ -68,10 +68,13 @@ class Preprocess(nn.Module):
         self.numeric = int(numeric["count"]) if numeric else 0
         mean = torch.tensor(numeric.get("mean", []) if numeric else [])
         deviation = torch.tensor(numeric.get("deviation", []) if numeric else [])
+        # No buffer, because module.float() would round it.
+        self._offset: list[float] = numeric.get("offset", []) if numeric else []
         self.register_buffer("mean", mean, persistent=False)
         self.register_buffer("deviation", deviation, persistent=False)
         table = record.get("csv") or {}
-        fill = torch.tensor(table.get("fill", []), dtype=torch.float32)
+        fill = torch.tensor(table.get("fill", []), dtype=torch.float64)
+        fill = self._less_offset(fill.reshape(1, -1))[0]
         self.register_buffer("fill", fill, persistent=False)
         self._missing = {as_bytes(word) for word in table.get("missing", ())}
         self._skips_missing = bool(table.get("skip_missing"))
@@ -103,7 +106,7 @@ class Preprocess(nn.Module):
         if self.length or not self.numeric + len(self._categories):
             return x
         numbers = x[:, : self.numeric] if self._categories else x
-        numbers = numbers.to(torch.float32)
+        numbers = self._less_offset(numbers)
         if self.fill.numel() > 0:
             numbers = torch.where(torch.isnan(numbers), self.fill, numbers)
         numbers = self._normalize(numbers)
@@ -115,6 +118,16 @@ class Preprocess(nn.Module):
             number = torch.arange(len(words), device=x.device)
             blocks.append((code == number).to(torch.float32))
         return torch.cat(blocks, dim=1)
+
+    def _less_offset(self, x: torch.Tensor) -> torch.Tensor:
+        """float32 numbers; the offset is taken off before they are rounded."""
+        if not self._offset or not x.numel():
+            return x.to(torch.float32)
+        offset = torch.tensor(self._offset, dtype=torch.float64, device=x.device)
+        exact = x.to(torch.float64)
+        if len(self._offset) > 1:
+            exact = exact.flatten(1)
+        return (exact - offset).reshape(x.shape).to(torch.float32)
 
     def _normalize(self, x: torch.Tensor) -> torch.Tensor:
         if self.byte_divisor not in (0.0, 1.0):
@@ -137,7 +150,8 @@ class Preprocess(nn.Module):
         encoded = [self._encode_row(i, row) for i, row in enumerate(rows)]
         width = self.numeric + len(self._categories)
         # Numbers are rounded to float32 once, as the training's reader does.
-        return torch.tensor(encoded, dtype=torch.float32).reshape(-1, width)
+        dtype = torch.float64 if self._offset else torch.float32
+        return torch.tensor(encoded, dtype=dtype).reshape(-1, width)
 
     def _encode_row(self, number: int, row: Any) -> list[float]:
         if not isinstance(row, Mapping):

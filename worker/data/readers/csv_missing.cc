@@ -66,6 +66,7 @@ absl::StatusOr<std::vector<double>> MeasureFill(
       std::vector<double> fill,
       mean ? ColumnMeans(width, parts) : ColumnMedians(width, parts));
   for (size_t i = 0; i < columns.size(); ++i) {
+    if (!train.offsets.empty()) fill[i] += train.offset(i);
     if (!std::isnan(fill[i])) continue;
     return absl::InvalidArgumentError(
         absl::StrCat(train.name, ": column ", CsvColumnText(header, columns[i]),
@@ -79,7 +80,8 @@ void FillMissing(absl::Span<const double> fill, RawData* data) {
   if (fill.empty()) return;
   for (size_t i = 0; i < data->numbers.size(); ++i) {
     if (!std::isnan(data->numbers[i])) continue;
-    data->numbers[i] = static_cast<float>(fill[i % fill.size()]);
+    const size_t column = i % fill.size();
+    data->numbers[i] = static_cast<float>(fill[column] - data->offset(column));
   }
 }
 

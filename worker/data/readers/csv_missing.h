@@ -49,8 +49,8 @@ absl::StatusOr<std::vector<double>> MeasureFill(
     const CsvMissing& missing, const RawData& train, const RowParts& parts,
     const std::vector<std::string>& header, const std::vector<int>& columns);
 
-// Replaces each NaN among the numbers by the value of its column, rounded to
-// float32. Without values there must be no NaN.
+// Replaces each NaN among the numbers by the value of its column, less the
+// column's offset and rounded to float32. Without values there must be no NaN.
 void FillMissing(absl::Span<const double> fill, RawData* data);
 
 // For the end of the message about a field that is not as wanted: how to treat

@@ -18,6 +18,7 @@ struct CsvOptions {
   CsvColumnNames columns;
   RowRange range;  // counts the rows that are skipped, too
   CsvMissing missing;
+  std::vector<double> offsets = {};  // as in RawData
 };
 
 // The training file: which columns it has, and its words, which the test file

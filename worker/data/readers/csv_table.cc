@@ -25,6 +25,7 @@ CsvTable::CsvTable(const InputFiles& files, const CsvOptions& options,
       sink_(std::move(sink)) {
   data_.name = files.name();
   data_.targets.kind = kind;
+  data_.offsets = options.offsets;
 }
 
 absl::Status CsvTable::ColumnError(int column, absl::string_view wanted,
@@ -138,7 +139,7 @@ absl::Status CsvTable::ReadNumber(int column) {
   if (!ParseCsvNumber(text, &value)) {
     return ColumnError(column, "a number", text);
   }
-  data_.numbers.push_back(static_cast<float>(value));
+  data_.AppendNumber(value);
   return absl::OkStatus();
 }
 
@@ -258,14 +259,28 @@ absl::StatusOr<std::vector<double>> CsvTable::LabelValues(
   return value;
 }
 
+void CsvTable::FindGreatestLabel(const std::vector<double>& labels,
+                                 Targets* targets) const {
+  const auto greatest = std::max_element(labels.begin(), labels.end());
+  if (greatest == labels.end()) return;
+  const WordList::Word& word = labels_.words()[greatest - labels.begin()];
+  targets->Greatest(
+      static_cast<int64_t>(*greatest),
+      absl::StrCat(files_.name(word.first_file), ": line ", word.first_line));
+}
+
 absl::StatusOr<CsvMeanings> CsvTable::Meanings(const CsvWords& words) const {
   CsvMeanings meanings;
   meanings.layout.name = data_.name;
   meanings.layout.numeric_width = data_.numeric_width;
+  meanings.layout.offsets = data_.offsets;
+  meanings.layout.rounding = data_.rounding;
   meanings.layout.targets.kind = data_.targets.kind;
+  meanings.layout.targets.rounding = data_.targets.rounding;
   if (data_.targets.kind != TargetKind::kReal) {
     TRIBUTARY_ASSIGN_OR_RETURN(meanings.labels, LabelValues(words));
     meanings.layout.targets.class_names = words.classes;
+    FindGreatestLabel(meanings.labels, &meanings.layout.targets);
   }
   int64_t features = data_.numeric_width;
   for (size_t i = 0; i < categories_.size(); ++i) {
@@ -286,6 +301,8 @@ absl::StatusOr<CsvMeanings> CsvTable::Meanings(const CsvWords& words) const {
 absl::StatusOr<RawData> CsvTable::Finish(const CsvWords& words) {
   TRIBUTARY_ASSIGN_OR_RETURN(const CsvMeanings meanings, Meanings(words));
   data_.targets.class_names = meanings.layout.targets.class_names;
+  data_.targets.Greatest(meanings.layout.targets.greatest_class,
+                         meanings.layout.targets.greatest_place);
   for (int32_t word : label_words_) {
     TRIBUTARY_RETURN_IF_ERROR(data_.targets.Append(meanings.labels[word]));
   }

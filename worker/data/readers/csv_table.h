@@ -72,6 +72,9 @@ class CsvTable {
   bool HasMissing() const;
   absl::Status LabelMissing(absl::string_view text) const;
   absl::StatusOr<std::vector<double>> LabelValues(const CsvWords& words) const;
+  // `labels`: the value of each word of labels_.
+  void FindGreatestLabel(const std::vector<double>& labels,
+                         Targets* targets) const;
   absl::Status ColumnError(int column, absl::string_view wanted,
                            absl::string_view got) const;
   absl::Status LabelError(const WordList::Word& word,

@@ -36,6 +36,10 @@ absl::Status AppendRows(const RawData& more, RawData* all) {
         all->bytes.empty() ? "numbers" : "bytes"));
   }
   all->rows += more.rows;
+  AddRounding(more.rounding, &all->rounding);
+  all->targets.rounding.Add(more.targets.rounding);
+  all->targets.Greatest(more.targets.greatest_class,
+                        more.targets.greatest_place);
   Append(more.bytes, &all->bytes);
   Append(more.numbers, &all->numbers);
   Append(more.targets.labels, &all->targets.labels);

@@ -5,8 +5,10 @@
 #include <limits>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/files/known_formats.h"
 #include "common/status/status_macros.h"
 
 namespace tributary {
@@ -19,12 +21,16 @@ absl::StatusOr<Shape> ReadIdxHeader(InputFile* file, int min_dimensions,
   const int dimensions = magic[3];
   if (magic[0] != 0 || magic[1] != 0 || magic[2] != 8 ||
       dimensions < min_dimensions || dimensions > max_dimensions) {
+    const std::string begin(reinterpret_cast<const char*>(magic), 4);
+    const bool idx = absl::StartsWith(begin, absl::string_view("\0\0\x08", 3));
+    const char* other = max_dimensions > 1 ? "; is it a file of labels?"
+                                           : "; is it a file of images?";
     return absl::InvalidArgumentError(absl::StrFormat(
         "%s: offset 0: wanted the IDX magic of unsigned bytes in %s%d "
-        "dimensions (00 00 08 %02x), got %02x %02x %02x %02x",
+        "dimensions (00 00 08 %02x), got %02x %02x %02x %02x%s",
         file->name(), max_dimensions > min_dimensions ? "at least " : "",
-        min_dimensions, min_dimensions, magic[0], magic[1], magic[2],
-        magic[3]));
+        min_dimensions, min_dimensions, magic[0], magic[1], magic[2], magic[3],
+        idx ? other : LooksLike(begin + file->ReadSome())));
   }
   Shape extents;
   int64_t size = 1;
@@ -88,13 +94,18 @@ absl::StatusOr<RawData> ReadIdx(InputFile* images, InputFile* labels,
       const std::vector<uint8_t> label_bytes,
       ReadRows(labels, /*width=*/1, rows, available, "labels"));
   data.targets.kind = kind;
+  data.targets.name = labels->name();
+  const auto place = [&](int64_t row) {
+    return absl::StrCat(labels->name(), ": row ", rows.first + row);
+  };
   for (size_t row = 0; row < label_bytes.size(); ++row) {
     absl::Status status = data.targets.Append(label_bytes[row]);
     if (!status.ok()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          labels->name(), ": row ", rows.first + row, ": ", status.message()));
+      return absl::InvalidArgumentError(
+          absl::StrCat(place(row), ": ", status.message()));
     }
   }
+  data.targets.FindGreatest(place);
   return data;
 }
 

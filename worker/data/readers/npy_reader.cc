@@ -59,7 +59,7 @@ absl::Status ReadFeatures(InputFile* file, const NpyHeader& header,
   data->numeric_width = NumElements(data->feature_shape);
   const int64_t count = range.count * data->numeric_width;
   TRIBUTARY_RETURN_IF_ERROR(SkipRows(file, header, range));
-  if (header.type == NpyType::kUint8) {
+  if (header.type == NpyType::kUint8 && data->offsets.empty()) {
     data->bytes.resize(count);
     TRIBUTARY_RETURN_IF_ERROR(
         file->ReadExactly(count, data->bytes.data(), "NPY data"));
@@ -68,15 +68,14 @@ absl::Status ReadFeatures(InputFile* file, const NpyHeader& header,
   data->numbers.reserve(count);
   TRIBUTARY_RETURN_IF_ERROR(
       ReadValues(file, header.type, count, [&](double value) {
-        const float number = static_cast<float>(value);
-        if (!std::isfinite(number)) {
+        if (!std::isfinite(static_cast<float>(value))) {
           const int64_t index = static_cast<int64_t>(data->numbers.size());
           return absl::InvalidArgumentError(absl::StrCat(
               file->name(), ": row ", range.first + index / data->numeric_width,
               ", feature ", index % data->numeric_width,
               ": wanted a finite float32, got ", value));
         }
-        data->numbers.push_back(number);
+        data->AppendNumber(value);
         return absl::OkStatus();
       }));
   return ExpectEnd(file, header, range);
@@ -84,6 +83,7 @@ absl::Status ReadFeatures(InputFile* file, const NpyHeader& header,
 
 absl::Status ReadLabels(InputFile* file, const NpyHeader& header,
                         const RowRange& range, Targets* targets) {
+  targets->name = file->name();
   targets->width = NumElements(header.shape) / header.shape[0];
   const bool wide =
       header.shape.size() == 2 && targets->kind != TargetKind::kClass;
@@ -93,6 +93,10 @@ absl::Status ReadLabels(InputFile* file, const NpyHeader& header,
                      ShapeText(header.shape)));
   }
   TRIBUTARY_RETURN_IF_ERROR(SkipRows(file, header, range));
+  const auto place = [&](int64_t index) {
+    return absl::StrCat(file->name(), ": row ",
+                        range.first + index / targets->width);
+  };
   int64_t index = 0;
   TRIBUTARY_RETURN_IF_ERROR(ReadValues(
       file, header.type, range.count * targets->width, [&](double value) {
@@ -101,17 +105,18 @@ absl::Status ReadLabels(InputFile* file, const NpyHeader& header,
           ++index;
           return status;
         }
-        return absl::InvalidArgumentError(absl::StrCat(
-            file->name(), ": row ", range.first + index / targets->width, ": ",
-            status.message()));
+        return absl::InvalidArgumentError(
+            absl::StrCat(place(index), ": ", status.message()));
       }));
+  targets->FindGreatest(place);
   return ExpectEnd(file, header, range);
 }
 
 }  // namespace
 
 absl::StatusOr<RawData> ReadNpy(InputFile* features, InputFile* labels,
-                                const RowRange& range, TargetKind kind) {
+                                const RowRange& range, TargetKind kind,
+                                const std::vector<double>& offsets) {
   TRIBUTARY_ASSIGN_OR_RETURN(const NpyHeader feature_header,
                              ReadNpyHeader(features));
   TRIBUTARY_ASSIGN_OR_RETURN(const NpyHeader label_header,
@@ -127,6 +132,7 @@ absl::StatusOr<RawData> ReadNpy(InputFile* features, InputFile* labels,
   RawData data;
   data.name = features->name();
   data.rows = rows.count;
+  data.offsets = offsets;
   data.targets.kind = kind;
   TRIBUTARY_RETURN_IF_ERROR(
       ReadFeatures(features, feature_header, rows, &data));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vector>
+
 #include "absl/status/statusor.h"
 #include "worker/data/raw_data.h"
 #include "worker/data/readers/input_file.h"
@@ -15,6 +17,7 @@ namespace tributary {
 // InvalidArgument when a file is malformed or of another type, or the two
 // counts differ. `offsets` as in RawData.
 absl::StatusOr<RawData> ReadNpy(InputFile* features, InputFile* labels,
-                                const RowRange& range, TargetKind kind);
+                                const RowRange& range, TargetKind kind,
+                                const std::vector<double>& offsets = {});
 
 }  // namespace tributary

@@ -51,6 +51,7 @@ class CsvScratch {
       TRIBUTARY_ASSIGN_OR_RETURN(columns.codes,
                                  Array(&*codes_, width, NpyType::kInt32));
     }
+    columns.offsets_are_off = true;
     columns.code_places = std::move(meanings.codes);
     const bool real = columns.layout.targets.kind == TargetKind::kReal;
     TRIBUTARY_ASSIGN_OR_RETURN(

@@ -95,30 +95,33 @@ absl::Status ArrayInput::ReadFeatures(int64_t rows, RawData* data) {
   }
   TRIBUTARY_RETURN_IF_ERROR(features_.ReadNumbers(rows, &numbers_));
   for (size_t i = 0; i < numbers_.size(); ++i) {
-    const auto number = static_cast<float>(numbers_[i]);
-    if (!std::isfinite(number)) {
+    if (!std::isfinite(static_cast<float>(numbers_[i]))) {
       const auto index = static_cast<int64_t>(i);
       return absl::InvalidArgumentError(absl::StrCat(
           features_.name(), ": row ", first + index / data->numeric_width,
           ", feature ", index % data->numeric_width,
           ": wanted a finite float32, got ", numbers_[i]));
     }
-    data->numbers.push_back(number);
+    data->AppendNumber(numbers_[i]);
   }
   return absl::OkStatus();
 }
 
 absl::Status ArrayInput::ReadLabels(int64_t rows, Targets* targets) {
   const int64_t first = labels_->row();
+  const auto place = [&](int64_t index) {
+    return absl::StrCat(labels_->name(), ": row ",
+                        first + index / targets->width);
+  };
   TRIBUTARY_RETURN_IF_ERROR(labels_->ReadNumbers(rows, &numbers_));
   for (size_t i = 0; i < numbers_.size(); ++i) {
     const absl::Status appended = targets->Append(numbers_[i]);
     if (appended.ok()) continue;
     return absl::InvalidArgumentError(
-        absl::StrCat(labels_->name(), ": row ",
-                     first + static_cast<int64_t>(i) / targets->width, ": ",
+        absl::StrCat(place(static_cast<int64_t>(i)), ": ",
                      absl::string_view(appended.message())));
   }
+  targets->FindGreatest(place);
   return labels_->CheckEnd();
 }
 
@@ -127,6 +130,7 @@ absl::StatusOr<RawData> ArrayInput::Next(int64_t most) {
   data.name = features_.name();
   data.feature_shape = ShapeOf(preprocessing_);
   data.numeric_width = NumElements(data.feature_shape);
+  data.offsets = OffsetsOf(preprocessing_);
   data.targets = EmptyTargets(preprocessing_, options_);
   data.rows = std::min(most, end_ - features_.row());
   if (data.rows == 0) return data;

@@ -181,6 +181,7 @@ absl::StatusOr<RawData> CsvInput::Next(int64_t most) {
   data.feature_shape = {preprocessing_.feature_shape().begin(),
                         preprocessing_.feature_shape().end()};
   data.numeric_width = static_cast<int64_t>(numeric_.size());
+  data.offsets = OffsetsOf(preprocessing_);
   for (const Categories& one : categories_) {
     data.code_widths.push_back(one.width);
   }
@@ -224,7 +225,7 @@ absl::Status CsvInput::ReadNumber(int number, RawData* data) const {
   } else if (!ParseCsvNumber(fields_[column], &value)) {
     return FieldError(column, "a number");
   }
-  data->numbers.push_back(static_cast<float>(value));
+  data->AppendNumber(value);
   return absl::OkStatus();
 }
 
@@ -284,7 +285,13 @@ absl::Status CsvInput::ReadLabel(RawData* data) {
     return FieldError(label_, "a number");
   }
   const absl::Status appended = data->targets.Append(value);
-  return appended.ok() ? appended : rows_.Error(appended.message());
+  if (!appended.ok()) return rows_.Error(appended.message());
+  if (data->targets.kind == TargetKind::kClass) {
+    data->targets.Greatest(
+        static_cast<int64_t>(value),
+        absl::StrCat(file_->name(), ": line ", rows_.line()));
+  }
+  return absl::OkStatus();
 }
 
 std::vector<std::string> CsvInput::TakeWarnings() {

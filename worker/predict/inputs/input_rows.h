@@ -75,6 +75,9 @@ absl::StatusOr<std::unique_ptr<InputRows>> OpenTextInput(
 absl::StatusOr<std::unique_ptr<InputRows>> OpenChainedInput(
     const v1::Preprocessing& preprocessing, const InputOptions& options);
 
+// What is taken off the numbers of the rows (RawData).
+std::vector<double> OffsetsOf(const v1::Preprocessing& preprocessing);
+
 // Targets of no rows yet, for the rows of a batch.
 Targets EmptyTargets(const v1::Preprocessing& preprocessing,
                      const InputOptions& options);

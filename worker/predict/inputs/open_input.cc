@@ -13,6 +13,11 @@ absl::StatusOr<std::unique_ptr<InputRows>> OpenInput(
   return OpenArrayInput(preprocessing, options);
 }
 
+std::vector<double> OffsetsOf(const v1::Preprocessing& preprocessing) {
+  const auto& offsets = preprocessing.numeric().offset();
+  return {offsets.begin(), offsets.end()};
+}
+
 Targets EmptyTargets(const v1::Preprocessing& preprocessing,
                      const InputOptions& options) {
   Targets targets;

@@ -136,6 +136,14 @@ TEST(CheckPreprocessingTest, ContradictionsAreRefused) {
       "feature_shape is impossible");
   refused([](v1::Preprocessing* p) { p->mutable_numeric()->add_mean(1); },
           "3 means and 2 deviations");
+  refused([](v1::Preprocessing* p) { p->mutable_numeric()->add_offset(1); },
+          "1 offsets and 2 means");
+  refused(
+      [](v1::Preprocessing* p) {
+        p->mutable_numeric()->add_offset(1);
+        p->mutable_numeric()->add_offset(INFINITY);
+      },
+      "numeric.offset is not finite");
   refused(
       [](v1::Preprocessing* p) { p->mutable_numeric()->set_deviation(1, 0); },
       "deviation is not positive");

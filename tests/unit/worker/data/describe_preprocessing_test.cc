@@ -59,6 +59,22 @@ TEST_F(DescribePreprocessingTest, ATableHasColumnsCategoriesAndDeviations) {
   EXPECT_THAT(table.class_names(), ElementsAre("cat", "dog"));
 }
 
+TEST_F(DescribePreprocessingTest, AColumnFarFromZeroHasAnOffset) {
+  v1::DataSource source;
+  v1::CsvSource* csv = source.mutable_csv();
+  csv->add_path(
+      Write("times.csv", "near,time,animal\n1,1700000001,0\n5,1700000005,1\n"));
+  csv->set_header(true);
+  csv->set_delimiter(",");
+  csv->mutable_columns()->set_label("animal");
+  csv->mutable_normalize()->set_standardize(true);
+  const v1::Preprocessing table = Describe(source, TargetKind::kClass);
+  // Float32 makes 1.7e9 of both times.
+  EXPECT_THAT(table.numeric().offset(), ElementsAre(0, 1.7e9));
+  EXPECT_THAT(table.numeric().mean(), ElementsAre(3.0f, 3.0f));
+  EXPECT_THAT(table.numeric().deviation(), ElementsAre(2.0f, 2.0f));
+}
+
 TEST_F(DescribePreprocessingTest, ImagesAreScaledBytes) {
   v1::DataSource source;
   source.mutable_idx()->add_images(

@@ -106,6 +106,21 @@ TEST_F(ArrayInputTest, NumbersOfEveryTypeBecomeFloats) {
   EXPECT_THAT(read("|u1", BytesOf<uint8_t>({7, 200})), ElementsAre(7, 200));
 }
 
+TEST_F(ArrayInputTest, AnOffsetIsTakenOffBeforeRounding) {
+  v1::Preprocessing arrays = Arrays(0);
+  arrays.mutable_numeric()->add_offset(1.7e9);
+  for (const std::string& array :
+       {Npy(NpyDict("<f8", "(1, 1, 2)"), BytesOf<double>({1.7e9 + 3, 1.7e9})),
+        Npy(NpyDict("<i8", "(1, 1, 2)"),
+            BytesOf<int64_t>({1'700'000'003, 1'700'000'000}))}) {
+    EXPECT_THAT(ReadAll(arrays, array)->numbers, ElementsAre(3, 0));
+  }
+  // Bytes have it, too.
+  EXPECT_THAT(
+      ReadAll(arrays, Npy(NpyDict("|u1", "(1, 1, 2)"), "\1\2"))->numbers,
+      ElementsAre(-1.7e9f, -1.7e9f));
+}
+
 TEST_F(ArrayInputTest, LabelsAreInAFileOfTheirOwn) {
   const std::string images = Idx({2, 1, 2}, {1, 2, 3, 4});
   InputOptions options{.labels = true};
@@ -113,8 +128,9 @@ TEST_F(ArrayInputTest, LabelsAreInAFileOfTheirOwn) {
               StatusIs(absl::StatusCode::kInvalidArgument,
                        "wanted a file with its labels"));
   options.labels_path = Write("labels", Idx({2}, {9, 3}));
-  EXPECT_THAT(ReadAll(Arrays(255), images, options)->targets.labels,
-              ElementsAre(9, 3));
+  const Targets targets = ReadAll(Arrays(255), images, options)->targets;
+  EXPECT_THAT(targets.labels, ElementsAre(9, 3));
+  EXPECT_EQ(targets.greatest_place, options.labels_path + ": row 0");
   options.labels_path = Write("labels", Idx({3}, {9, 3, 1}));
   EXPECT_THAT(ReadAll(Arrays(255), images, options),
               StatusIs(absl::StatusCode::kInvalidArgument, "holds 3"));

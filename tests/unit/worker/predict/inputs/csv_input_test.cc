@@ -78,11 +78,23 @@ TEST_F(CsvInputTest, ARangeOfRowsIsRead) {
   EXPECT_THAT(data->numbers, ElementsAre(2, 2, 3, 3));
 }
 
+TEST_F(CsvInputTest, OffsetsAreTakenOffNumbersAndFills) {
+  table_.mutable_numeric()->add_offset(1.7e9);
+  table_.mutable_numeric()->add_offset(0);
+  table_.mutable_csv()->add_missing("");
+  table_.mutable_csv()->add_fill(1.7e9 + 2);
+  table_.mutable_csv()->add_fill(5);
+  const auto data = ReadAll("age,mass,colour\n1700000003,4,red\n,,red\n");
+  TRIBUTARY_ASSERT_OK(data);
+  EXPECT_THAT(data->numbers, ElementsAre(3, 4, 2, 5));
+}
+
 TEST_F(CsvInputTest, LabelsAreTheClassesOfTheTraining) {
   const auto data = ReadAll(
       "animal,age,mass,colour\ndog,1,1,red\ncat,2,2,red\n", {.labels = true});
   TRIBUTARY_ASSERT_OK(data);
   EXPECT_THAT(data->targets.labels, ElementsAre(1, 0));
+  EXPECT_THAT(data->targets.greatest_place, HasSubstr("rows.csv: line 2"));
   EXPECT_THAT(
       ReadAll("animal,age,mass,colour\neel,1,1,red\n", {.labels = true}),
       StatusIs(absl::StatusCode::kInvalidArgument,
