@@ -39,12 +39,17 @@ absl::StatusOr<std::shared_ptr<const RandomAccessFile>> RandomAccessFile::Open(
   return std::make_shared<const RandomAccessFile>(path, std::move(fd));
 }
 
-absl::StatusOr<int64_t> RandomAccessFile::Size() const {
+absl::StatusOr<RandomAccessFile::Stamp> RandomAccessFile::ReadStamp() const {
   struct stat info;
   if (fstat(fd_.get(), &info) != 0) {
     return absl::ErrnoToStatus(errno, absl::StrCat("cannot read ", name_));
   }
-  return static_cast<int64_t>(info.st_size);
+  const auto nanoseconds = [](const timespec& time) {
+    return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+  };
+  return Stamp{.size = static_cast<int64_t>(info.st_size),
+               .modified_ns = nanoseconds(info.st_mtim),
+               .changed_ns = nanoseconds(info.st_ctim)};
 }
 
 absl::Status RandomAccessFile::Read(int64_t offset, size_t size,
@@ -86,6 +91,23 @@ std::string RecordFile::Place(int64_t record) const {
   const Part& part = PartOf(record);
   return absl::StrCat(part.file->name(), ": row ",
                       part.first + record - part.begin);
+}
+
+std::string RecordFile::Places(int64_t first, int64_t last) const {
+  const Part& part = PartOf(first);
+  if (last >= part.end) return absl::StrCat(Place(first), " to ", Place(last));
+  return absl::StrCat(part.file->name(), ": rows ",
+                      part.first + first - part.begin, " to ",
+                      part.first + last - part.begin);
+}
+
+absl::StatusOr<std::vector<RandomAccessFile::Stamp>> RecordFile::ReadStamps()
+    const {
+  std::vector<RandomAccessFile::Stamp> stamps;
+  for (const Part& part : parts_) {
+    TRIBUTARY_ASSIGN_OR_RETURN(stamps.emplace_back(), part.file->ReadStamp());
+  }
+  return stamps;
 }
 
 absl::Status RecordFile::ReadGroup(const Part& part,

@@ -19,6 +19,16 @@ namespace tributary {
 // open, so it may be replaced by another of its name while the job trains.
 class RandomAccessFile {
  public:
+  // What the file system says of the contents. It changes whenever they do, and
+  // also when the file is renamed or touched.
+  struct Stamp {
+    int64_t size = 0;
+    int64_t modified_ns = 0;
+    int64_t changed_ns = 0;
+
+    friend bool operator==(const Stamp&, const Stamp&) = default;
+  };
+
   // Errors as in InputFile::Open.
   static absl::StatusOr<std::shared_ptr<const RandomAccessFile>> Open(
       const std::string& path);
@@ -28,7 +38,7 @@ class RandomAccessFile {
 
   // Reads exactly `size` bytes. DataLoss when the file ends before them.
   absl::Status Read(int64_t offset, size_t size, void* out) const;
-  absl::StatusOr<int64_t> Size() const;
+  absl::StatusOr<Stamp> ReadStamp() const;
   const std::string& name() const { return name_; }  // for messages
 
  private:
@@ -59,6 +69,10 @@ class RecordFile {
   absl::Status Read(absl::Span<const int64_t> records, uint8_t* out) const;
   // "x.npy: row 7": where a record lies, for messages.
   std::string Place(int64_t record) const;
+  // "x.npy: rows 7 to 9", or "x.npy: row 7 to y.npy: row 2".
+  std::string Places(int64_t first, int64_t last) const;
+  // The stamps of all files, in order.
+  absl::StatusOr<std::vector<RandomAccessFile::Stamp>> ReadStamps() const;
 
  private:
   struct Part {

@@ -79,11 +79,13 @@ absl::Status ArrayFiles::StoreFile(size_t number, const RowRange& range,
   if (!file->packed()) {
     TRIBUTARY_ASSIGN_OR_RETURN(std::shared_ptr<const RandomAccessFile> stored,
                                RandomAccessFile::Open(files_.name(number)));
-    TRIBUTARY_ASSIGN_OR_RETURN(const int64_t size, stored->Size());
-    if (to_end && size != file->offset() + rows(number) * bytes) {
+    TRIBUTARY_ASSIGN_OR_RETURN(const RandomAccessFile::Stamp stamp,
+                               stored->ReadStamp());
+    const int64_t follow = stamp.size - file->offset();
+    if (to_end && follow != rows(number) * bytes) {
       return file->Error(absl::StrCat("the header announces ", rows(number),
                                       " rows of ", bytes, " bytes, but ",
-                                      size - file->offset(), " bytes follow"));
+                                      follow, " bytes follow"));
     }
     records->Append(std::move(stored), file->offset() + range.first * bytes,
                     range.count, range.first);
@@ -157,6 +159,7 @@ absl::StatusOr<StoredRows::Columns> StorePairs(ArrayFiles samples,
   if (columns.layout.feature_shape.empty()) columns.layout.feature_shape = {1};
   columns.layout.numeric_width = samples.row_size();
   columns.layout.targets.width = labels.row_size();
+  columns.layout.targets.name = label_files.name();
   TRIBUTARY_ASSIGN_OR_RETURN(columns.features, samples.Store(rows));
   TRIBUTARY_ASSIGN_OR_RETURN(columns.targets, labels.Store(rows));
   return columns;
@@ -187,7 +190,8 @@ absl::StatusOr<StoredRows::Columns> StoreIdx(const InputFiles& images,
 absl::StatusOr<StoredRows::Columns> StoreNpy(const InputFiles& features,
                                              const InputFiles& labels,
                                              const RowRange& range,
-                                             TargetKind kind) {
+                                             TargetKind kind,
+                                             std::vector<double> offsets) {
   const auto labels_header =
       [kind](InputFile* file) -> absl::StatusOr<NpyHeader> {
     TRIBUTARY_ASSIGN_OR_RETURN(const NpyHeader header, ReadNpyHeader(file));
@@ -201,6 +205,7 @@ absl::StatusOr<StoredRows::Columns> StoreNpy(const InputFiles& features,
       StoredRows::Columns columns,
       StorePairs(ArrayFiles(features, ReadNpyHeader),
                  ArrayFiles(labels, labels_header), features, labels, range));
+  columns.layout.offsets = std::move(offsets);
   columns.layout.targets.kind = kind;
   return columns;
 }

@@ -65,6 +65,10 @@ absl::StatusOr<std::shared_ptr<const StoredRows>> StoredRows::Create(
     return absl::InvalidArgumentError(absl::StrCat(
         stored->columns_.layout.name, ": wanted at least one row, got none"));
   }
+  {
+    absl::MutexLock lock(&stored->mu_);
+    TRIBUTARY_ASSIGN_OR_RETURN(stored->stamps_, stored->ReadStamps());
+  }
   TRIBUTARY_ASSIGN_OR_RETURN(stored->first_row_, stored->Read({0}));
   return std::shared_ptr<const StoredRows>(std::move(stored));
 }
@@ -92,7 +96,7 @@ absl::Status StoredRows::ReadFeatures(absl::Span<const int64_t> rows,
   const auto& file = columns_.features->file;
   const NpyType type = columns_.features->type;
   TRIBUTARY_ASSIGN_OR_RETURN(std::vector<uint8_t> bytes, RecordsOf(file, rows));
-  if (type == NpyType::kUint8) {
+  if (type == NpyType::kUint8 && data->offsets.empty()) {
     data->bytes = std::move(bytes);
     return absl::OkStatus();
   }
@@ -103,7 +107,8 @@ absl::Status StoredRows::ReadFeatures(absl::Span<const int64_t> rows,
       const size_t feature =
           data->numbers.size() % columns_.layout.numeric_width;
       if (!columns_.fill.empty()) {
-        number = static_cast<float>(columns_.fill[feature]);
+        number =
+            static_cast<float>(columns_.fill[feature] - data->offset(feature));
       }
     } else if (!std::isfinite(number)) {
       const auto index = static_cast<int64_t>(data->numbers.size());
@@ -112,7 +117,11 @@ absl::Status StoredRows::ReadFeatures(absl::Span<const int64_t> rows,
           file.Place(rows[index / width]), ", feature ", index % width,
           ": wanted a finite float32, got ", value));
     }
-    data->numbers.push_back(number);
+    if (columns_.offsets_are_off) {
+      data->numbers.push_back(number);
+    } else {
+      data->AppendNumber(value);
+    }
     return absl::OkStatus();
   });
 }
@@ -139,20 +148,26 @@ absl::Status StoredRows::ReadTargets(absl::Span<const int64_t> rows,
   const NpyType type = columns_.targets->type;
   TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<uint8_t> bytes,
                              RecordsOf(file, rows));
+  const auto place = [&](int64_t index) {
+    return file.Place(rows[index / data->targets.width]);
+  };
   int64_t index = 0;
-  return Decode(type, bytes, [&](double value) -> absl::Status {
-    if (!columns_.target_values.empty()) {
-      value = columns_.target_values[static_cast<size_t>(value)];
-    }
-    const absl::Status status = data->targets.Append(value);
-    if (!status.ok()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(file.Place(rows[index / data->targets.width]), ": ",
-                       status.message()));
-    }
-    ++index;
-    return absl::OkStatus();
-  });
+  TRIBUTARY_RETURN_IF_ERROR(
+      Decode(type, bytes, [&](double value) -> absl::Status {
+        if (!columns_.target_values.empty()) {
+          value = columns_.target_values[static_cast<size_t>(value)];
+        }
+        const absl::Status status = data->targets.Append(value);
+        if (!status.ok()) {
+          return absl::InvalidArgumentError(
+              absl::StrCat(place(index), ": ", status.message()));
+        }
+        ++index;
+        return absl::OkStatus();
+      }));
+  // Of a table the layout has it already, with the line.
+  data->targets.FindGreatest(place);
+  return absl::OkStatus();
 }
 
 absl::Status StoredRows::ReadTokens(const Array& array,
@@ -177,6 +192,7 @@ absl::StatusOr<RawData> StoredRows::Read(absl::Span<const int64_t> rows) const {
   TRIBUTARY_RETURN_IF_ERROR(ReadFeatures(rows, &data));
   TRIBUTARY_RETURN_IF_ERROR(ReadCodes(rows, &data));
   TRIBUTARY_RETURN_IF_ERROR(ReadTargets(rows, &data));
+  TRIBUTARY_RETURN_IF_ERROR(CheckUnchanged());
   return data;
 }
 
@@ -206,20 +222,78 @@ absl::Status StoredRows::ForEachPart(const Take& take) const {
       take);
 }
 
-absl::StatusOr<uint32_t> StoredRows::Checksum() const {
+absl::StatusOr<std::vector<RandomAccessFile::Stamp>> StoredRows::ReadStamps()
+    const {
+  std::vector<RandomAccessFile::Stamp> stamps;
+  for (const auto* array : {&columns_.features, &columns_.targets}) {
+    if (!array->has_value()) continue;
+    TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<RandomAccessFile::Stamp> more,
+                               (*array)->file.ReadStamps());
+    stamps.insert(stamps.end(), more.begin(), more.end());
+  }
+  return stamps;
+}
+
+absl::Status StoredRows::CheckUnchanged() const {
+  TRIBUTARY_ASSIGN_OR_RETURN(std::vector<RandomAccessFile::Stamp> now,
+                             ReadStamps());
+  absl::MutexLock lock(&mu_);
+  if (now == stamps_) return absl::OkStatus();
+  if (checksums_.empty()) {
+    return absl::DataLossError(absl::StrCat(
+        columns_.layout.name,
+        " was written to while the job began to read it; start the job again"));
+  }
+  TRIBUTARY_RETURN_IF_ERROR(CompareChecksums());
+  stamps_ = std::move(now);
+  return absl::OkStatus();
+}
+
+absl::Status StoredRows::CompareChecksums() const {
+  const std::vector<uint32_t>& wanted = checksums_;
+  size_t next = 0;
+  return AddAll([&](const RecordFile& file, int64_t first, const RawData& part,
+                    uint32_t so_far) {
+           if (so_far == wanted[next++]) return absl::OkStatus();
+           return absl::DataLossError(absl::StrCat(
+               file.Places(first, first + part.rows - 1),
+               " have changed since the job began to read them; start it again "
+               "with files that nothing writes to"));
+         })
+      .status();
+}
+
+absl::StatusOr<uint32_t> StoredRows::Checksum(RawData* rounded) const {
+  std::vector<uint32_t> checksums;
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      const uint32_t checksum,
+      AddAll([&](const RecordFile&, int64_t, const RawData& part,
+                 uint32_t so_far) {
+        checksums.push_back(so_far);
+        AddRounding(part.rounding, &rounded->rounding);
+        rounded->targets.rounding.Add(part.targets.rounding);
+        return absl::OkStatus();
+      }));
+  TRIBUTARY_RETURN_IF_ERROR(CheckUnchanged());
+  absl::MutexLock lock(&mu_);
+  checksums_ = std::move(checksums);
+  return checksum;
+}
+
+absl::StatusOr<uint32_t> StoredRows::AddAll(const AfterPart& after) const {
   RawChecksum checksum;
   // Adds an array, from its first row to its last.
-  const auto add = [&](int64_t count, int64_t bytes_of_one,
+  const auto add = [&](const Array& array, int64_t bytes_of_one,
                        const FillPart& fill, const auto& array_of) {
-    return InParts(count, bytes_of_one, fill,
-                   [&](const RawData& part, int64_t) {
+    return InParts(array.file.count(), bytes_of_one, fill,
+                   [&](const RawData& part, int64_t first) {
                      checksum.Add(array_of(part));
-                     return absl::OkStatus();
+                     return after(array.file, first, part, checksum.value());
                    });
   };
   const auto add_features = [&](const auto& array_of) {
     return add(
-        rows_, row_bytes(),
+        *columns_.features, row_bytes(),
         [this](auto rows, RawData* data) { return ReadFeatures(rows, data); },
         array_of);
   };
@@ -235,16 +309,17 @@ absl::StatusOr<uint32_t> StoredRows::Checksum() const {
     TRIBUTARY_RETURN_IF_ERROR(add_features(
         [](const RawData& part) -> const auto& { return part.numbers; }));
   }
+  checksum.Add(columns_.layout.offsets);
   checksum.Add(columns_.layout.code_widths);
   if (columns_.codes.has_value()) {
     TRIBUTARY_RETURN_IF_ERROR(add(
-        rows_, columns_.codes->file.record_bytes(),
+        *columns_.codes, columns_.codes->file.record_bytes(),
         [this](auto rows, RawData* data) { return ReadCodes(rows, data); },
         [](const RawData& part) -> const auto& { return part.codes; }));
   }
   if (columns_.stream.has_value()) {
     TRIBUTARY_RETURN_IF_ERROR(add(
-        columns_.stream->file.count(), sizeof(int32_t),
+        *columns_.stream, sizeof(int32_t),
         [this](auto tokens, RawData* data) {
           return ReadTokens(*columns_.stream, tokens, data);
         },
@@ -257,16 +332,17 @@ absl::StatusOr<uint32_t> StoredRows::Checksum() const {
       return ReadTargets(rows, data);
     };
     const int64_t size = sizeof(int64_t) * columns_.layout.targets.width;
-    TRIBUTARY_RETURN_IF_ERROR(
-        classes
-            ? add(
-                  rows_, size, fill, [](const RawData& part) -> const auto& {
-                    return part.targets.labels;
-                  })
-            : add(
-                  rows_, size, fill, [](const RawData& part) -> const auto& {
-                    return part.targets.values;
-                  }));
+    TRIBUTARY_RETURN_IF_ERROR(classes
+                                  ? add(
+                                        *columns_.targets, size, fill,
+                                        [](const RawData& part) -> const auto& {
+                                          return part.targets.labels;
+                                        })
+                                  : add(
+                                        *columns_.targets, size, fill,
+                                        [](const RawData& part) -> const auto& {
+                                          return part.targets.values;
+                                        }));
   }
   return checksum.value();
 }

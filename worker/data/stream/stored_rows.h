@@ -7,8 +7,10 @@
 #include <optional>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "worker/data/raw_data.h"
 #include "worker/data/readers/npy_header.h"
@@ -17,8 +19,8 @@
 namespace tributary {
 
 // The rows of a source that stay on disk, in the form in which a reader
-// delivers rows in memory (RawData). Immutable, so any number of threads may
-// read.
+// delivers rows in memory (RawData). Any number of threads may read. Notices
+// when the values in the files change.
 class StoredRows {
  public:
   struct Array {
@@ -27,11 +29,14 @@ class StoredRows {
   };
   struct Columns {
     // What all rows have in common: name, feature_shape, widths, byte_divisor,
-    // kind and width of the targets; of token sequences also token_stride and
-    // num_tokens.
+    // offsets, kind and width of the targets; of token sequences also
+    // token_stride and num_tokens. Rounding of all rows where the reader of the
+    // source has seen it.
     RawData layout;
-    // Numeric features; of kUint8 they are RawData's bytes.
+    // Numeric features; of kUint8 they are RawData's bytes, unless there are
+    // offsets.
     std::optional<Array> features;
+    bool offsets_are_off = false;  // the numbers are already less the offsets
     // int32 for each categorical column, a number of code_places[column], which
     // gives the code.
     std::optional<Array> codes;
@@ -65,7 +70,8 @@ class StoredRows {
 
   // Reads rows, which ascend. InvalidArgument and DataLoss, with the file and
   // the row, for values that are not finite, labels that the kind does not
-  // take, and files that have become shorter.
+  // take, and files that have become shorter or have other values since
+  // Checksum. Where a file may have changed, this reads all rows again, once.
   absl::StatusOr<RawData> Read(absl::Span<const int64_t> rows) const;
 
   // Reads all rows in their order, in parts of a few MiB. `first_row` is the
@@ -75,8 +81,9 @@ class StoredRows {
   absl::Status ForEachPart(const Take& take) const;
 
   // Dataset's checksum for these rows in memory: the CRC-32C of all values,
-  // array by array. Also finds values that Read refuses.
-  absl::StatusOr<uint32_t> Checksum() const;
+  // array by array. Also finds values that Read refuses. Adds the rounding of
+  // all rows to `rounded`.
+  absl::StatusOr<uint32_t> Checksum(RawData* rounded) const;
 
  private:
   explicit StoredRows(Columns columns);
@@ -88,6 +95,18 @@ class StoredRows {
   absl::Status ReadTargets(absl::Span<const int64_t> rows, RawData* data) const;
   absl::Status ReadTokens(const Array& array, absl::Span<const int64_t> rows,
                           RawData* data) const;
+  // Adds all values to a checksum, array by array and in parts. Calls
+  // after(file, first row, part, checksum so far) for each part, and returns
+  // its first error.
+  using AfterPart =
+      std::function<absl::Status(const RecordFile& file, int64_t first,
+                                 const RawData& part, uint32_t so_far)>;
+  absl::StatusOr<uint32_t> AddAll(const AfterPart& after) const;
+  absl::StatusOr<std::vector<RandomAccessFile::Stamp>> ReadStamps() const;
+  // DataLoss when the files do not have the values of Checksum any more.
+  absl::Status CheckUnchanged() const;
+  absl::Status CompareChecksums() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
   using FillPart = std::function<absl::Status(absl::Span<const int64_t> rows,
                                               RawData* data)>;
   // Fills consecutive rows, a part at a time.
@@ -97,6 +116,12 @@ class StoredRows {
   const Columns columns_;
   const int64_t rows_;
   RawData first_row_;
+
+  mutable absl::Mutex mu_;
+  // Of the files, when they had the values of the checksums.
+  mutable std::vector<RandomAccessFile::Stamp> stamps_ ABSL_GUARDED_BY(mu_);
+  // After each part, as AddAll calculates them; empty before Checksum.
+  mutable std::vector<uint32_t> checksums_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace tributary

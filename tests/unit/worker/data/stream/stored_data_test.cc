@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -135,7 +136,6 @@ TEST(StoredDataTest, ArraysOfEveryTypeInSeveralFiles) {
     ExpectSameData(sources("|u1", BytesOf(Counting<uint8_t>(200, 1)), "<i4",
                            classes, packed),
                    TargetKind::kClass);
-  }
     ExpectSameData(sources("<i2", BytesOf(Counting<int16_t>(200, 3)), "<u2",
                            BytesOf(Counting<uint16_t>(40, 1)), packed),
                    TargetKind::kClass);
@@ -145,6 +145,7 @@ TEST(StoredDataTest, ArraysOfEveryTypeInSeveralFiles) {
     ExpectSameData(sources("|i1", BytesOf(Counting<int8_t>(200, 1)), "|b1",
                            std::string(40, 1), packed),
                    TargetKind::kBinary);
+  }
 }
 
 TEST(StoredDataTest, TextsWithAnyStride) {
@@ -293,12 +294,87 @@ TEST(StoredDataTest, AFileThatBecomesShorterIsAnError) {
   ASSERT_TRUE(data.ok()) << data.status();
   ASSERT_EQ(truncate(x.c_str(), 150), 0);
   Batch batch;
-  EXPECT_TRUE(data->train->Fetch({0, 1}, &batch).ok());
   const absl::Status status = data->train->Fetch({3}, &batch);
   EXPECT_TRUE(absl::IsDataLoss(status)) << status;
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("shrinks.npy: offset 152: wanted 8 bytes, but the file "
                         "ends after 0; it was longer when the job began"));
+  // Its first rows are still there, but not the whole set.
+  EXPECT_TRUE(absl::IsDataLoss(data->train->Fetch({0, 1}, &batch)));
+}
+
+// Sets the time of the last change, so that no test depends on the clock.
+void SetModified(const std::string& path, int64_t seconds) {
+  std::filesystem::last_write_time(
+      path, std::filesystem::file_time_type(std::chrono::seconds(seconds)));
+}
+
+// Overwrites bytes of a file in place.
+void Overwrite(const std::string& path, int64_t offset,
+               const std::string& bytes) {
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(offset);
+  file << bytes;
+  file.close();
+  SetModified(path, 1'000'000'000);
+}
+
+// A source of ten rows of two numbers, opened from disk.
+struct ChangingFiles {
+  std::string x = WriteFile(
+      "x.npy", Npy(Numbers("<f4", 10, 2), BytesOf(Counting<float>(20, 1))));
+  std::string y = WriteFile(
+      "y.npy", Npy(Numbers("<i4", 10, 1), BytesOf(Counting<int32_t>(10, 1))));
+
+  TrainTest Open() const {
+    auto data = tributary::Open(
+        "train { npy { features: '" + x + "' labels: '" + y + "' } }",
+        TargetKind::kClass, /*stream=*/true);
+    EXPECT_TRUE(data.ok()) << data.status();
+    return *std::move(data);
+  }
+};
+
+constexpr int64_t kNpyHeaderBytes = 128;
+
+TEST(StoredDataTest, OtherValuesInAFileAreAnErrorThatNamesTheRows) {
+  const ChangingFiles files;
+  const TrainTest data = files.Open();
+  Batch batch;
+  ASSERT_TRUE(data.train->Fetch({3}, &batch).ok());
+  Overwrite(files.x, kNpyHeaderBytes + 9 * 8, BytesOf<float>({7}));
+  // Also where the rows that are read are those of before.
+  const absl::Status status = data.train->Fetch({3}, &batch);
+  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  EXPECT_EQ(std::string(status.message()),
+            files.x +
+                ": rows 0 to 9 have changed since the job began to read them; "
+                "start it again with files that nothing writes to");
+}
+
+TEST(StoredDataTest, OtherLabelsInAFileAreNoticedToo) {
+  const ChangingFiles files;
+  const TrainTest data = files.Open();
+  Overwrite(files.y, kNpyHeaderBytes, BytesOf<int32_t>({5}));
+  Batch batch;
+  const absl::Status status = data.train->Fetch({3}, &batch);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("y.npy: rows 0 to 9 have changed"));
+}
+
+TEST(StoredDataTest, AFileMayBeTouchedRenamedAndReplaced) {
+  const ChangingFiles files;
+  const TrainTest data = files.Open();
+  Batch batch;
+  SetModified(files.x, 1'000'000'000);
+  EXPECT_TRUE(data.train->Fetch({3}, &batch).ok());
+  // The same values once more.
+  Overwrite(files.x, kNpyHeaderBytes, BytesOf<float>({0, 1}));
+  EXPECT_TRUE(data.train->Fetch({3}, &batch).ok());
+  std::filesystem::rename(files.x, files.x + ".old");
+  WriteFile("x.npy", "another file");
+  EXPECT_TRUE(data.train->Fetch({3}, &batch).ok());
+  EXPECT_EQ(batch.features.data()[0], 6);
 }
 
 }  // namespace
