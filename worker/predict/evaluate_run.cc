@@ -89,8 +89,11 @@ InputOptions OptionsOf(const v1::DataSource& source, TargetKind kind) {
 }
 
 // All rows of a set that is in memory.
-EvaluatedData FromMemory(const Predictor* predictor,
-                         std::shared_ptr<const Dataset> data) {
+absl::StatusOr<EvaluatedData> FromMemory(const Predictor* predictor,
+                                         std::shared_ptr<const Dataset> data) {
+  if (data->target_kind() == TargetKind::kClass) {
+    TRIBUTARY_RETURN_IF_ERROR(data->CheckClasses(predictor->outputs()));
+  }
   auto next = std::make_shared<int64_t>(0);
   const auto fill = [predictor, data, next](Batch* batch) {
     std::vector<int64_t> rows;
@@ -183,18 +186,6 @@ absl::StatusOr<EvaluatedData> OpenEvaluated(const PredictionOptions& options,
   return FromInput(predictor, std::move(input), input_options.path);
 }
 
-absl::Status CheckLabels(const Batch& batch, int64_t classes, int64_t first) {
-  for (size_t i = 0; i < batch.labels.size(); ++i) {
-    if (batch.labels[i] < classes) continue;
-    const auto width = static_cast<int64_t>(batch.labels.size()) / batch.rows;
-    return absl::InvalidArgumentError(
-        absl::StrCat("row ", first + static_cast<int64_t>(i) / width,
-                     " has class ", batch.labels[i], ", but the model's ",
-                     classes, " outputs are for classes 0 to ", classes - 1));
-  }
-  return absl::OkStatus();
-}
-
 struct Outcome {
   Evaluation evaluation;
   Confusion confusion;
@@ -216,13 +207,6 @@ absl::Status Evaluate(Predictor* predictor, const EvaluatedData& data,
   Batch batch;
   const auto next_batch = [&]() -> absl::StatusOr<EvaluationBatch> {
     TRIBUTARY_RETURN_IF_ERROR(data.fill(&batch));
-    if (classes) {
-      const absl::Status known = CheckLabels(batch, outputs, outcome->rows);
-      if (!known.ok()) {
-        return absl::InvalidArgumentError(
-            absl::StrCat(data.name, ": ", absl::string_view(known.message())));
-      }
-    }
     outcome->rows += batch.rows;
     return EvaluationBatch{
         .features = batch.features.data(),

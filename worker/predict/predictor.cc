@@ -165,6 +165,10 @@ absl::Status Predictor::Gather(RawData raw, Batch* batch) const {
   if (model_->num_tokens() > 0) {
     TRIBUTARY_RETURN_IF_ERROR(data.CheckTokens(model_->num_tokens()));
   }
+  // Rows to predict have no class.
+  if (data.target_kind() == TargetKind::kClass) {
+    TRIBUTARY_RETURN_IF_ERROR(data.CheckClasses(outputs()));
+  }
   std::vector<int64_t> rows(data.rows());
   for (int64_t row = 0; row < data.rows(); ++row) rows[row] = row;
   data.Gather(rows, batch);

@@ -202,7 +202,7 @@ std::vector<Misfit> Misfits() {
       {"TooFewClasses",
        kTableJob,
        {{"out: 3", "out: 2"}},
-       "job.yaml:6: FOLDER/train.csv: sample 2 has class 2, but the model's 2 "
+       "job.yaml:6: FOLDER/train.csv: line 4 has class 2, but the model's 2 "
        "outputs"},
       {"NoSuchNumber",
        kTableJob,
@@ -284,7 +284,7 @@ std::vector<Misfit> Misfits() {
       {"TestHasAnotherClass",
        kTableJob,
        {{"green,1", "green,7"}},
-       "job.yaml:6: FOLDER/test.csv: sample 0 has class 7"},
+       "job.yaml:6: FOLDER/test.csv: line 2 has class 7"},
       {"ImagesTooWide",
        kImagesJob,
        {{"in: 784", "in: 785"}},
@@ -293,7 +293,7 @@ std::vector<Misfit> Misfits() {
       {"ImagesOfTooManyClasses",
        kImagesJob,
        {{"out: 10", "out: 9"}},
-       "job.yaml:5: DATA/fashion-t10k1000-images-idx3-ubyte.gz: sample 0 has "
+       "job.yaml:5: DATA/fashion-t10k1000-labels-idx1-ubyte.gz: row 0 has "
        "class 9"},
       {"LabelsAsImages",
        kImagesJob,

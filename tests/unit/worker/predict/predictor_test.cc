@@ -86,6 +86,24 @@ TEST_F(PredictorTest, TheBestWeightsAreTakenWhereTheRunHasKeptThem) {
   EXPECT_EQ(*(*predictor)->model()->weight(0), 1);
 }
 
+TEST_F(PredictorTest, ALabelThatTheModelCannotSayIsNamedWithItsLine) {
+  WriteWeights(specs_, std::vector<float>(8));
+  record_.mutable_preprocessing()->clear_class_names();
+  const auto predictor = Open();
+  TRIBUTARY_ASSERT_OK(predictor);
+  auto input = OpenInput(
+      (*predictor)->preprocessing(),
+      {.path =
+           Write("rows.csv", "animal,age,mass,colour\n1,5,2,red\n2,5,2,red\n"),
+       .labels = true});
+  TRIBUTARY_ASSERT_OK(input);
+  Batch batch;
+  EXPECT_THAT((*predictor)->Gather(*(*input)->Next(2), &batch),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "rows.csv: line 3 has class 2, but the model's 2 "
+                       "outputs are for classes 0 to 1"));
+}
+
 TEST_F(PredictorTest, MissingAndOtherWeightsAreNamed) {
   EXPECT_THAT(Open(), StatusIs(absl::StatusCode::kNotFound,
                                "has no weights.safetensors"));
