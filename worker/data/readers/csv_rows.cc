@@ -5,7 +5,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/status/quoted.h"
 #include "common/status/status_macros.h"
+#include "worker/data/readers/foreign_format.h"
 
 namespace tributary {
 namespace {
@@ -20,6 +22,20 @@ absl::Status CsvRows::Error(absl::string_view text) const {
       absl::StrCat(file_->name(), ": line ", line_, ": ", text));
 }
 
+absl::Status CsvRows::CheckFormat() const {
+  const std::string foreign =
+      ForeignFormat(input_, file_->name(), file_->packed());
+  if (foreign.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(file_->name(), ": ", foreign));
+}
+
+absl::Status CsvRows::LoneReturnError() const {
+  return Error(absl::StrCat(
+      "a carriage return within a row; if a line ends in CR, and not in LF or "
+      "CR LF, convert the file, as in: ",
+      ConvertCommand("tr '\\r' '\\n'", file_->name(), "", file_->packed())));
+}
+
 absl::StatusOr<bool> CsvRows::AppendLine() {
   const size_t start = record_.size();
   while (true) {
@@ -30,12 +46,18 @@ absl::StatusOr<bool> CsvRows::AppendLine() {
                                  file_->Read(input_.size(), input_.data()));
       input_.resize(read);
       if (read == 0) break;
+      if (file_->offset() == static_cast<int64_t>(read)) {
+        TRIBUTARY_RETURN_IF_ERROR(CheckFormat());
+      }
     }
     const size_t end = input_.find('\n', position_);
     const size_t stop = end == std::string::npos ? input_.size() : end + 1;
     record_.append(input_, position_, stop - position_);
     position_ = stop;
     if (record_.size() > kMaxRecordBytes) {
+      if (absl::StrContains(record_, '\r') && next_line_ == 1) {
+        return LoneReturnError();
+      }
       return Error("a row of more than 16 MiB; is a quote not closed?");
     }
     if (end != std::string::npos) break;
@@ -60,12 +82,13 @@ absl::StatusOr<bool> CsvRows::Next(std::vector<absl::string_view>* fields) {
       counted = record_.size();
     } while (quotes % 2 != 0);
     if (record_.empty()) return false;
-    if (line_ == 1 && record_.compare(0, 3, "\xEF\xBB\xBF") == 0) {
+    while (line_ == 1 && absl::StartsWith(record_, "\xEF\xBB\xBF")) {
       record_.erase(0, 3);
     }
     if (!record_.empty() && record_.back() == '\n') record_.pop_back();
     if (!record_.empty() && record_.back() == '\r') record_.pop_back();
     if (record_.empty()) continue;
+    has_return_ = absl::StrContains(record_, '\r');
     TRIBUTARY_RETURN_IF_ERROR(Split(fields));
     return true;
   }
@@ -89,6 +112,7 @@ absl::StatusOr<absl::string_view> CsvRows::PlainField(size_t* position) {
   const size_t start = *position;
   *position = std::min(record_.find(delimiter_, start), record_.size());
   const absl::string_view field(record_.data() + start, *position - start);
+  if (has_return_ && absl::StrContains(field, '\r')) return LoneReturnError();
   if (absl::StrContains(field, '"')) {
     return Error("a quote within a field that does not begin with one");
   }
@@ -106,8 +130,13 @@ absl::StatusOr<absl::string_view> CsvRows::QuotedField(size_t* position) {
     } else if (in + 1 == record_.size() || record_[in + 1] == delimiter_) {
       *position = in + 1;
       return absl::string_view(record_.data() + start, out - start);
+    } else if (record_[in + 1] == '\r') {
+      return LoneReturnError();
     } else {
-      return Error("a quote is followed by neither a delimiter nor the end");
+      return Error(absl::StrCat(
+          "a quote is followed by neither the delimiter, ",
+          Quoted(absl::string_view(&delimiter_, 1)), ", nor the end, but by ",
+          Quoted(absl::string_view(&record_[in + 1], 1))));
     }
   }
   return Error("a quote is opened here and never closed");

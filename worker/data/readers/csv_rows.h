@@ -14,15 +14,16 @@ namespace tributary {
 
 // Splits delimited text into rows (RFC 4180): a field in double quotes may
 // contain delimiters, line ends and doubled quotes; lines end in LF or CRLF.
-// Empty lines and a UTF-8 byte order mark are skipped.
+// Empty lines and UTF-8 byte order marks are skipped.
 class CsvRows {
  public:
   CsvRows(InputFile* file, char delimiter)
       : file_(file), delimiter_(delimiter) {}
 
   // The fields of the next row, valid until the next call; false at the end.
-  // InvalidArgument, with the line, for misplaced and unclosed quotes and for
-  // rows above 16 MiB.
+  // InvalidArgument, with the line, for misplaced and unclosed quotes, for a
+  // carriage return outside of quotes, and for rows above 16 MiB; without a
+  // line for a file in another format.
   absl::StatusOr<bool> Next(std::vector<absl::string_view>* fields);
 
   int64_t line() const { return line_; }  // where the row begins, from 1
@@ -32,6 +33,8 @@ class CsvRows {
 
  private:
   absl::StatusOr<bool> AppendLine();  // to record_; false at the end
+  absl::Status CheckFormat() const;   // by the first bytes
+  absl::Status LoneReturnError() const;
   absl::Status Split(std::vector<absl::string_view>* fields);
   // Both start at record_[*position] and advance it past the field.
   absl::StatusOr<absl::string_view> QuotedField(size_t* position);
@@ -41,7 +44,8 @@ class CsvRows {
   const char delimiter_;
   std::string input_;  // a piece of the file, consumed up to position_
   size_t position_ = 0;
-  std::string record_;  // the row; its fields are unquoted in place
+  std::string record_;       // the row; its fields are unquoted in place
+  bool has_return_ = false;  // record_ has a carriage return
   int64_t line_ = 0;
   int64_t next_line_ = 1;
 };

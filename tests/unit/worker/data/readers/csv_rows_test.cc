@@ -58,6 +58,29 @@ TEST(CsvRowsTest, EmptyLinesAndAByteOrderMarkAreSkipped) {
   EXPECT_THAT(result.lines, ElementsAre(1, 4));
 }
 
+TEST(CsvRowsTest, ByteOrderMarksAreSkippedHoweverMany) {
+  EXPECT_THAT(ReadRows("\xEF\xBB\xBF\xEF\xBB\xBF"
+                       "a,b\n")
+                  .rows,
+              ElementsAre(Row{"a", "b"}));
+  EXPECT_THAT(ReadRows("\xEF\xBB\xBF\r\na\n").rows, ElementsAre(Row{"a"}));
+}
+
+TEST(CsvRowsTest, ACarriageReturnWithinARowIsTold) {
+  const auto error = [](int line) {
+    return HasSubstr("t.csv: line " + std::to_string(line) +
+                     ": a carriage return within a row");
+  };
+  EXPECT_THAT(ReadRows("a,b\r1,2\r").error, error(1));
+  EXPECT_THAT(ReadRows("a,b\n1,2\r3,4\n").error, error(2));
+  EXPECT_THAT(ReadRows("a,b\r\r\n").error, error(1));
+  EXPECT_THAT(ReadRows("a,\"b\"\r\r\n").error, error(1));
+  EXPECT_THAT(ReadRows(std::string(20 << 20, 'x') + "\ra").error,
+              HasSubstr("line 1: a row of more than 16 MiB"));
+  EXPECT_THAT(ReadRows("a\r" + std::string(20 << 20, 'x')).error, error(1));
+  EXPECT_THAT(ReadRows("\"a\rb\",c\n").rows, ElementsAre(Row{"a\rb", "c"}));
+}
+
 TEST(CsvRowsTest, TabsDelimitAsWell) {
   EXPECT_THAT(ReadRows("a,b\tc\n", '\t').rows, ElementsAre(Row{"a,b", "c"}));
 }

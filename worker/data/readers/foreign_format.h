@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace tributary {
+
+// What a file is that begins with the bytes `start` and is not text in UTF-8,
+// and how to convert it, for an error message: "this is xz data; to unpack it:
+// xz -dc < train.csv.xz > train.csv". Empty: it may be such text. `packed`: the
+// bytes come out of gzip.
+std::string ForeignFormat(absl::string_view start, const std::string& file,
+                          bool packed);
+
+// A command for a shell that sends `file` through `filter`, a program that
+// reads from standard input, into a file without the ending `suffix`.
+std::string ConvertCommand(absl::string_view filter, const std::string& file,
+                           absl::string_view suffix, bool packed);
+
+}  // namespace tributary
