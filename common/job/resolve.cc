@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "common/job/field_rules.h"
@@ -26,7 +27,7 @@ using google::protobuf::OneofDescriptor;
 
 void ResolveCsv(v1::CsvSource* csv) {
   if (!csv->delimiter().empty() || csv->path().empty()) return;
-  const std::string& path = csv->path(0);
+  const std::string path = absl::AsciiStrToLower(csv->path(0));
   const bool tabs =
       absl::EndsWith(path, ".tsv") || absl::EndsWith(path, ".tsv.gz");
   csv->set_delimiter(tabs ? "\t" : ",");

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "common/job/resolve.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/unit/common/job/good_job.h"
@@ -79,6 +80,19 @@ TEST(DataJobTest, AWrongRuleForMissingValuesIsTold) {
   EXPECT_THAT(error("{mean: true, constant: 0}"),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        "constant and mean exclude each other"));
+}
+
+TEST(DataJobTest, NamesOfTabSeparatedFilesMayHaveCapitals) {
+  for (const char* name : {"a.tsv", "a.TSV", "A.Tsv.GZ", "a.tsv.gz"}) {
+    EXPECT_EQ(DataOf(absl::StrCat("  train: {csv: {path: ", name,
+                                  ", columns: {label: y}}}"))
+                  .train()
+                  .csv()
+                  .delimiter(),
+              "\t")
+        << name;
+  }
+  EXPECT_EQ(DataOf(Csv("header: true")).train().csv().delimiter(), ",");
 }
 
 TEST(DataJobTest, ValidationIsAFractionOrASource) {
