@@ -129,7 +129,7 @@ TEST_F(DataRulesTest, WithoutARuleAMissingValueIsAnErrorThatNamesTheRule) {
       HasSubstr("job.yaml:9: " + Path("points.csv") +
                 ": line 8: column 0 (\"x\"): wanted a number, got \"NA\"; to "
                 "fill or skip missing values, set csv.missing, as in missing: "
-                "{mean: true, texts: [NA]}"));
+                "{mean: true, texts: [\"NA\"]}"));
 }
 
 class ValidationTest : public DataRulesTest {

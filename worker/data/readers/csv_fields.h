@@ -5,10 +5,10 @@
 #include <string>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "common/status/quoted.h"
 
 namespace tributary {
 
@@ -31,10 +31,8 @@ inline bool IsMissingField(absl::string_view text) {
 inline std::string CsvFieldError(absl::string_view column,
                                  absl::string_view wanted,
                                  absl::string_view got) {
-  constexpr size_t kShown = 40;  // a field may be a whole malformed file
-  return absl::StrCat("column ", column, ": wanted ", wanted, ", got \"",
-                      absl::CHexEscape(got.substr(0, kShown)),
-                      got.size() > kShown ? "...\"" : "\"");
+  return absl::StrCat("column ", column, ": wanted ", wanted, ", got ",
+                      Quoted(got));
 }
 
 }  // namespace tributary

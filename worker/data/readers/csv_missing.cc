@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/data/readers/csv_missing.h"
 
+#include <charconv>
 #include <cmath>
 #include <cstdint>
+#include <iterator>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/status/status_macros.h"
 #include "worker/data/readers/column_median.h"
 #include "worker/data/readers/csv_columns.h"
 #include "worker/data/readers/csv_fields.h"
+#include "worker/data/readers/csv_hints.h"
 
 namespace tributary {
 namespace {
@@ -31,13 +35,20 @@ absl::StatusOr<std::vector<double>> ColumnMeans(int64_t columns,
   return sums;
 }
 
-// What tables commonly have in place of a missing number.
-bool LooksMissing(absl::string_view field) {
-  field = absl::StripAsciiWhitespace(field);
-  for (const char* text : {"na", "n/a", "nan", "null", "none", "nil", "-"}) {
-    if (absl::EqualsIgnoreCase(field, text)) return true;
+// `missing: mean`, or with texts `missing: {mean: true, texts: ["NA"]}`: the
+// setting `kind` with the texts that count as missing so far, and with `field`.
+std::string MissingSetting(const std::string& kind, const std::string& value,
+                           std::vector<std::string> texts,
+                           absl::string_view field) {
+  if (!IsMissingField(field)) {
+    texts.emplace_back(absl::StripAsciiWhitespace(field));
   }
-  return false;
+  if (texts.empty() && value == "true") {
+    return absl::StrCat("missing: ", kind);
+  }
+  return absl::StrCat("missing: {", kind, ": ", value,
+                      texts.empty() ? "" : ", texts: ",
+                      texts.empty() ? "" : YamlList(texts), "}");
 }
 
 }  // namespace
@@ -85,19 +96,40 @@ void FillMissing(absl::Span<const double> fill, RawData* data) {
   }
 }
 
-std::string MissingHint(const CsvMissing& missing, absl::string_view field) {
-  const bool marked = IsMissingField(field);
-  if (!marked && !LooksMissing(field)) return "";
-  if (missing.kind != CsvMissing::Kind::kError) {
-    return "; if this means a missing value, add it to csv.missing.texts";
+bool LooksMissing(absl::string_view field) {
+  field = absl::StripAsciiWhitespace(field);
+  for (const char* text :
+       {"na",       "n/a", "n.a.", "#n/a",   "#n/a n/a", "#na",
+        "<na>",     "nan", "-nan", "1.#ind", "-1.#ind",  "1.#qnan",
+        "-1.#qnan", "nat", "null", "(null)", "#null!",   "none",
+        "nil",      "\\n", "-",    "--",     "."}) {
+    if (absl::EqualsIgnoreCase(field, text)) return true;
   }
-  return marked ? "; to fill or skip missing values, set csv.missing, as in "
-                  "missing: mean"
-                : absl::StrCat(
-                      "; to fill or skip missing values, set "
-                      "csv.missing, as in missing: {mean: true, "
-                      "texts: [",
-                      absl::StripAsciiWhitespace(field), "]}");
+  double value;
+  return IsMissingField(field) ||
+         (absl::SimpleAtod(field, &value) && !std::isfinite(value));
+}
+
+std::string MissingHint(const CsvMissing& missing, absl::string_view field) {
+  if (!LooksMissing(field)) return "";
+  std::string kind = "mean", value = "true";
+  if (missing.kind == CsvMissing::Kind::kMedian) kind = "median";
+  if (missing.kind == CsvMissing::Kind::kSkip) kind = "skip";
+  if (missing.kind == CsvMissing::Kind::kConstant) {
+    kind = "constant";
+    char digits[32];
+    value.assign(digits,
+                 std::to_chars(digits, std::end(digits), missing.constant).ptr);
+  }
+  return absl::StrCat(
+      "; to fill or skip missing values, set csv.missing, as in ",
+      MissingSetting(kind, value, missing.texts, field));
+}
+
+std::string MissingLabelHint(const CsvMissing& missing,
+                             absl::string_view field) {
+  return absl::StrCat("; to leave out such rows, set csv.missing, as in ",
+                      MissingSetting("skip", "true", missing.texts, field));
 }
 
 }  // namespace tributary

@@ -53,8 +53,15 @@ absl::StatusOr<std::vector<double>> MeasureFill(
 // column's offset and rounded to float32. Without values there must be no NaN.
 void FillMissing(absl::Span<const double> fill, RawData* data);
 
-// For the end of the message about a field that is not as wanted: how to treat
-// it as missing, if it looks like that, or nothing.
+// True for what tables commonly have in place of a missing value, such as NA,
+// and for infinity, which cannot be learned from.
+bool LooksMissing(absl::string_view field);
+
+// For the end of the message about a number that is not as wanted: the setting
+// that fills or skips it, if it looks missing, or nothing.
 std::string MissingHint(const CsvMissing& missing, absl::string_view field);
+// Likewise for a label: the setting that skips its row.
+std::string MissingLabelHint(const CsvMissing& missing,
+                             absl::string_view field);
 
 }  // namespace tributary

@@ -6,8 +6,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/status/quoted.h"
 #include "common/status/status_macros.h"
+#include "common/status/utf8.h"
 #include "worker/data/readers/csv_fields.h"
+#include "worker/data/readers/csv_hints.h"
+#include "worker/data/readers/foreign_format.h"
 
 namespace tributary {
 namespace {
@@ -30,9 +34,11 @@ CsvTable::CsvTable(const InputFiles& files, const CsvOptions& options,
 
 absl::Status CsvTable::ColumnError(int column, absl::string_view wanted,
                                    absl::string_view got) const {
-  return rows_->Error(
-      absl::StrCat(CsvFieldError(CsvColumnText(header_, column), wanted, got),
-                   MissingHint(options_.missing, got)));
+  std::string hint =
+      absl::StrCat(NumberHint(got), MissingHint(options_.missing, got));
+  if (hint.empty()) hint = DelimiterHint(fields_, options_.delimiter);
+  return rows_->Error(absl::StrCat(
+      CsvFieldError(CsvColumnText(header_, column), wanted, got), hint));
 }
 
 absl::Status CsvTable::Begin(int file) {
@@ -76,12 +82,25 @@ absl::Status CsvTable::ReadHeader() {
   if (options_.header) {
     for (absl::string_view field : fields_) header_.emplace_back(field);
   }
-  TRIBUTARY_ASSIGN_OR_RETURN(
-      roles_, ResolveCsvColumns(options_.columns, header_, num_columns_,
-                                file_->name()));
+  absl::StatusOr<CsvColumnRoles> roles =
+      ResolveCsvColumns(options_.columns, header_, num_columns_, file_->name());
+  if (!roles.ok()) return ColumnsError(roles.status());
+  roles_ = *std::move(roles);
   categories_.resize(roles_.categorical.size());
   data_.numeric_width = static_cast<int64_t>(roles_.numeric.size());
   return absl::OkStatus();
+}
+
+absl::Status CsvTable::ColumnsError(const absl::Status& error) {
+  std::string hint = DelimiterHint(fields_, options_.delimiter);
+  if (!std::all_of(header_.begin(), header_.end(), IsUtf8)) {
+    absl::StrAppend(&hint,
+                    "; the header is not UTF-8, so convert the file, as in: ",
+                    ConvertCommand("iconv -f WINDOWS-1252 -t UTF-8",
+                                   file_->name(), "", file_->packed()));
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(absl::string_view(error.message()), hint));
 }
 
 absl::Status CsvTable::Read() {
@@ -108,8 +127,9 @@ absl::StatusOr<bool> CsvTable::ReadFile() {
   for (; more_; ++row_) {
     if (range.count > 0 && row_ - range.first == range.count) return false;
     if (static_cast<int>(fields_.size()) != num_columns_) {
-      return rows_->Error(absl::StrCat("wanted ", num_columns_, " fields, got ",
-                                       fields_.size()));
+      return rows_->Error(
+          absl::StrCat("wanted ", num_columns_, " fields, got ", fields_.size(),
+                       DelimiterHint(fields_, options_.delimiter)));
     }
     if (row_ >= range.first && !(skip && HasMissing())) {
       TRIBUTARY_RETURN_IF_ERROR(ReadRow());
@@ -173,7 +193,7 @@ absl::Status CsvTable::Flush() {
 absl::Status CsvTable::LabelMissing(absl::string_view text) const {
   return rows_->Error(absl::StrCat(
       CsvFieldError(CsvColumnText(header_, roles_.label), "a label", text),
-      "; to leave out such rows, set csv.missing to skip"));
+      MissingLabelHint(options_.missing, text)));
 }
 
 absl::Status CsvTable::ReadLabel(absl::string_view text) {
@@ -224,7 +244,7 @@ absl::Status CsvTable::LabelError(const WordList::Word& word,
   return absl::InvalidArgumentError(
       absl::StrCat(files_.name(word.first_file), ": line ", word.first_line,
                    ": column ", CsvColumnText(header_, roles_.label),
-                   ": wanted ", wanted, ", got \"", word.text, "\""));
+                   ": wanted ", wanted, ", got ", Quoted(word.text)));
 }
 
 absl::StatusOr<std::vector<double>> CsvTable::LabelValues(
@@ -332,8 +352,8 @@ void CsvTable::ReportUnknown(const CsvWords& words,
     warnings->push_back(absl::StrCat(
         data_.name, ": column ", CsvColumnText(header_, roles_.categorical[i]),
         ": ", rows,
-        " rows have a category that the training data does not have (first \"",
-        first->text, "\" in line ", first->first_line,
+        " rows have a category that the training data does not have (first ",
+        Quoted(first->text), " in line ", first->first_line,
         first->first_file == 0
             ? ""
             : absl::StrCat(" of ", files_.name(first->first_file)),

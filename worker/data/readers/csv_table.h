@@ -60,6 +60,8 @@ class CsvTable {
   absl::Status Begin(int file);
   absl::Status ReadHeader();
   absl::Status CheckHeader() const;
+  // `error` about the columns, with what may be wrong with the file.
+  absl::Status ColumnsError(const absl::Status& error);
   // Reads the rows of the current file that are in the range. False: the range
   // ends here.
   absl::StatusOr<bool> ReadFile();

@@ -112,8 +112,8 @@ TEST_F(CsvMissingTest, ARowWithoutALabelIsAnErrorUnlessItIsSkipped) {
   EXPECT_THAT(Train(text, {.kind = Kind::kMean}),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        "train.csv: line 2: column 3 (\"y\"): wanted a label, "
-                       "got \"?\"; to leave out such rows, set csv.missing to "
-                       "skip"));
+                       "got \"?\"; to leave out such rows, set csv.missing, "
+                       "as in missing: skip"));
   const absl::StatusOr<RawData> data = Train(text, {.kind = Kind::kSkip});
   TRIBUTARY_ASSERT_OK(data);
   EXPECT_THAT(data->targets.labels, ElementsAre(1));
@@ -133,10 +133,18 @@ TEST_F(CsvMissingTest, WithoutARuleTheMessageNamesIt) {
                "or skip missing values, set csv.missing, as in missing: mean"));
   EXPECT_THAT(Train("x,job,z,y\n1,smith, N/A,0\n", {}),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       "as in missing: {mean: true, texts: [N/A]}"));
+                       "as in missing: {mean: true, texts: [\"N/A\"]}"));
   EXPECT_THAT(Train("x,job,z,y\n1,smith,nan,0\n", {.kind = Kind::kMean}),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       "add it to csv.missing.texts"));
+                       "as in missing: {mean: true, texts: [\"nan\"]}"));
+  EXPECT_THAT(
+      Train("x,job,z,y\n1,smith,null,0\n",
+            {.kind = Kind::kConstant, .constant = 0.1, .texts = {"NA"}}),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               "as in missing: {constant: 0.1, texts: [\"NA\", \"null\"]}"));
+  EXPECT_THAT(Train("x,job,z,y\n1,smith,-,0\n", {.kind = Kind::kSkip}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "as in missing: {skip: true, texts: [\"-\"]}"));
   const absl::StatusOr<RawData> other = Train("x,job,z,y\n1,smith,5m,0\n", {});
   EXPECT_FALSE(absl::StrContains(other.status().message(), "missing"));
 }

@@ -173,9 +173,9 @@ TEST(CsvReaderTest, WhatIsNoNumberIsToldWithFileLineAndColumn) {
   EXPECT_EQ(
       ErrorOf(Train("x,y\n1,0\n2,?\n", options)),
       "train.csv: line 3: column 1 (\"y\"): wanted a label, got \"?\"; to "
-      "leave out such rows, set csv.missing to skip");
+      "leave out such rows, set csv.missing, as in missing: skip");
   EXPECT_THAT(ErrorOf(Train("x,y\n" + std::string(100, 'z') + ",1\n", options)),
-              HasSubstr("got \"" + std::string(40, 'z') + "...\""));
+              HasSubstr("got \"" + std::string(60, 'z') + "...\""));
 }
 
 TEST(CsvReaderTest, RowsOfAnotherLengthAreTold) {
