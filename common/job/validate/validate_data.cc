@@ -77,7 +77,7 @@ class ColumnCheck {
       : places_(places), header_(header) {}
 
   absl::Status Take(const std::string& path, const std::string& column) {
-    if (column.empty()) return places_.Error(path, path, " is empty");
+    // In a header, "" is the column without a name.
     if (!header_ && !IsColumnNumbers(column)) {
       return places_.Error(path, path,
                            " wants a number from 0 or a range such as 0-63 ",
@@ -116,15 +116,16 @@ absl::Status ValidateCsv(const Places& places, const std::string& path,
   const std::string columns_path = path + ".columns";
   const v1::CsvColumns& columns = csv.columns();
   int64_t unused;
+  const bool header = csv.header();
   const std::string label_path = columns_path + ".label";
-  if (!csv.header() && !ParseColumn(columns.label(), &unused)) {
+  if (!header && !ParseColumn(columns.label(), &unused)) {
     return places.Error(label_path, label_path,
                         " wants a number from 0 in a file without header, got ",
                         Quoted(columns.label()));
   }
   TRIBUTARY_RETURN_IF_ERROR(
       ValidateMissing(places, path + ".missing", csv.missing()));
-  ColumnCheck check(places, csv.header());
+  ColumnCheck check(places, header);
   TRIBUTARY_RETURN_IF_ERROR(check.Take(label_path, columns.label()));
   TRIBUTARY_RETURN_IF_ERROR(
       check.TakeAll(columns_path + ".numeric", columns.numeric()));

@@ -9,8 +9,8 @@
 namespace tributary {
 
 // Columns as the job file names them: by header name, by number from 0, or by a
-// range of numbers such as "0-63". A header name takes precedence over a
-// number.
+// range of numbers such as "0-63". Numbers are names where the header has names
+// that are these numbers; "" is the columns without a name.
 struct CsvColumnNames {
   std::string label;
   // With neither numeric nor categorical, all columns but label and ignore are
@@ -29,7 +29,8 @@ struct CsvColumnRoles {
 
 // `header` is empty when the file has none. InvalidArgument, naming `file`,
 // when a name is unknown or ambiguous, a column is named twice, the label is
-// not exactly one column, or no feature column is left.
+// not exactly one column, no feature column is left, or one is left that has no
+// name in the header.
 absl::StatusOr<CsvColumnRoles> ResolveCsvColumns(
     const CsvColumnNames& names, const std::vector<std::string>& header,
     int num_columns, const std::string& file);

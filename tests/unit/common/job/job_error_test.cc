@@ -293,6 +293,10 @@ constexpr SpoiledLine kSpoiledLines[] = {
      "  train: {csv: {path: a.csv, header: false, columns: {label: 3, numeric: "
      "[5-2]}}}",
      R"(job.yaml:7: data.train.csv.columns.numeric.0 wants a number from 0 or a range such as 0-63 in a file without header, got "5-2")"},
+    {7,
+     "  train: {csv: {path: a.csv, header: false, columns: {label: 3, ignore: "
+     "['']}}}",
+     R"(job.yaml:7: data.train.csv.columns.ignore.0 wants a number from 0 or a range such as 0-63 in a file without header, got "")"},
     {7, "  train: {csv: {path: a.csv, columns: {label: age, numeric: age}}}",
      R"(job.yaml:7: data.train.csv.columns.numeric.0 names column "age", which is named before)"},
     {7,
