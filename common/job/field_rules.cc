@@ -67,7 +67,6 @@ constexpr FieldRule kRules[] = {
     Limits("IdxSource.rows", kRows),
     Required("CsvSource.path"),
     Required("CsvSource.columns"),
-    Default("CsvSource.header", "true"),
     Limits("CsvSource.first_row", kRows),
     Limits("CsvSource.rows", kRows),
     Limits("MissingSpec.constant", kAny),

@@ -64,7 +64,7 @@ void DescribeMissing(const v1::MissingSpec& missing,
 void DescribeCsv(const v1::CsvSource& source, const LearnedTable& learned,
                  v1::CsvTable* table) {
   const CsvWords& words = *learned.words;
-  table->set_header(source.header());
+  table->set_header(!words.header.empty());
   table->set_delimiter(source.delimiter());
   table->set_columns(words.num_columns);
   DescribeColumn(words, words.roles.label, table->mutable_label());

@@ -116,7 +116,7 @@ absl::Status ValidateCsv(const Places& places, const std::string& path,
   const std::string columns_path = path + ".columns";
   const v1::CsvColumns& columns = csv.columns();
   int64_t unused;
-  const bool header = csv.header();
+  const bool header = !csv.has_header() || csv.header();
   const std::string label_path = columns_path + ".label";
   if (!header && !ParseColumn(columns.label(), &unused)) {
     return places.Error(label_path, label_path,

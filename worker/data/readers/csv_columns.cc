@@ -21,6 +21,7 @@
 #include "common/status/status_macros.h"
 #include "common/status/utf8.h"
 #include "worker/data/readers/csv_fields.h"
+#include "worker/data/readers/csv_header.h"
 #include "worker/data/readers/csv_hints.h"
 
 namespace tributary {
@@ -141,6 +142,8 @@ class Resolver {
         YamlList(ignore)));
   }
 
+  bool uses_words() const { return uses_words_; }
+
  private:
   absl::StatusOr<std::vector<int>> Find(const std::string& name,
                                         const char* field) {
@@ -151,6 +154,7 @@ class Resolver {
     if (columns.size() > 1 && !name.empty()) return Twice(name, field);
     const std::optional<Numbers> numbers = ParseNumbers(name);
     if (!columns.empty()) {
+      uses_words_ |= !name.empty() && !LooksNumeric(name);
       const bool number = numbers && numbers->first == numbers->second;
       if (number) name_used_ = name;
     } else if (!numbers.has_value()) {
@@ -229,6 +233,7 @@ class Resolver {
   std::string name_used_;             // the last number that was a name
   std::string position_used_;         // the last numbers that were positions
   const char* position_field_ = "";
+  bool uses_words_ = false;
 };
 
 }  // namespace
@@ -262,6 +267,7 @@ absl::StatusOr<CsvColumnRoles> ResolveCsvColumns(
     return absl::InvalidArgumentError(
         absl::StrCat(file, ": no column is left to learn from"));
   }
+  roles.uses_words = resolver.uses_words();
   return roles;
 }
 

@@ -25,6 +25,8 @@ struct CsvColumnRoles {
   int label = 0;
   std::vector<int> numeric;      // in the order of the job file
   std::vector<int> categorical;  // likewise
+  // The job file uses a name of the header that is not a number.
+  bool uses_words = false;
 };
 
 // `header` is empty when the file has none. InvalidArgument, naming `file`,

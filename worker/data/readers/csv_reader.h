@@ -14,6 +14,8 @@ namespace tributary {
 
 struct CsvOptions {
   bool header = true;  // the first row names the columns
+  // Refuses a first row that looks like data where it should name the columns.
+  bool doubt_header = false;
   char delimiter = ',';
   CsvColumnNames columns;
   RowRange range;  // counts the rows that are skipped, too

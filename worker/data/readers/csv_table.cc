@@ -10,6 +10,7 @@
 #include "common/status/status_macros.h"
 #include "common/status/utf8.h"
 #include "worker/data/readers/csv_fields.h"
+#include "worker/data/readers/csv_header.h"
 #include "worker/data/readers/csv_hints.h"
 #include "worker/data/readers/foreign_format.h"
 
@@ -18,6 +19,7 @@ namespace {
 
 constexpr int64_t kMaxFeatures = 1 << 20;
 constexpr int64_t kSinkRows = 4096;
+constexpr char kLooksLikeData[] = "which looks like data";
 
 }  // namespace
 
@@ -58,7 +60,7 @@ absl::Status CsvTable::Begin(int file) {
   }
   if (!options_.header) return absl::OkStatus();
   TRIBUTARY_ASSIGN_OR_RETURN(more_, rows_->Next(&fields_));
-  return absl::OkStatus();
+  return file == 0 ? CheckFirstRow() : absl::OkStatus();
 }
 
 absl::Status CsvTable::CheckHeader() const {
@@ -82,6 +84,7 @@ absl::Status CsvTable::ReadHeader() {
   if (options_.header) {
     for (absl::string_view field : fields_) header_.emplace_back(field);
   }
+  header_line_ = rows_->line();
   absl::StatusOr<CsvColumnRoles> roles =
       ResolveCsvColumns(options_.columns, header_, num_columns_, file_->name());
   if (!roles.ok()) return ColumnsError(roles.status());
@@ -91,8 +94,20 @@ absl::Status CsvTable::ReadHeader() {
   return absl::OkStatus();
 }
 
+absl::Status CsvTable::HeaderError(absl::string_view name,
+                                   absl::string_view why) const {
+  return absl::InvalidArgumentError(absl::StrCat(
+      files_.name(), ": line ", header_line_, ": ", NoHeaderText(name, why)));
+}
+
 absl::Status CsvTable::ColumnsError(const absl::Status& error) {
   std::string hint = DelimiterHint(fields_, options_.delimiter);
+  const absl::StatusOr<bool> more = rows_->Next(&fields_);
+  more_ = more.ok() && *more;
+  const std::string data = DataInHeader();
+  if (hint.empty() && !data.empty()) {
+    hint = absl::StrCat("; ", NoHeaderText(data, kLooksLikeData));
+  }
   if (!std::all_of(header_.begin(), header_.end(), IsUtf8)) {
     absl::StrAppend(&hint,
                     "; the header is not UTF-8, so convert the file, as in: ",
@@ -101,6 +116,41 @@ absl::Status CsvTable::ColumnsError(const absl::Status& error) {
   }
   return absl::InvalidArgumentError(
       absl::StrCat(absl::string_view(error.message()), hint));
+}
+
+std::string CsvTable::DataInHeader() {
+  const auto next =
+      absl::MakeConstSpan(fields_).first(more_ ? fields_.size() : 0);
+  header_in_doubt_ = options_.doubt_header && !roles_.uses_words &&
+                     !HasWordAboveNumber(header_, next, missing_);
+  return header_in_doubt_ ? DataAmongNames(header_, missing_) : "";
+}
+
+absl::Status CsvTable::CheckFirstRow() {
+  const std::string data = DataInHeader();
+  return data.empty() ? absl::OkStatus() : HeaderError(data, kLooksLikeData);
+}
+
+absl::Status CsvTable::CheckWordsOfHeader() const {
+  if (!header_in_doubt_) return absl::OkStatus();
+  const auto check = [this](const WordList& words, int column) {
+    const WordList::Word* word = words.Find(header_[column]);
+    if (word == nullptr || word->text.empty()) return absl::OkStatus();
+    return HeaderError(word->text,
+                       absl::StrCat("which is a value of this column in line ",
+                                    word->first_line));
+  };
+  for (size_t i = 0; i < categories_.size(); ++i) {
+    TRIBUTARY_RETURN_IF_ERROR(check(categories_[i], roles_.categorical[i]));
+  }
+  return check(labels_, roles_.label);
+}
+
+// Files that were joined have the header in their middle.
+bool CsvTable::RepeatsHeader() const {
+  return roles_.uses_words && fields_[roles_.label] == header_[roles_.label] &&
+         std::equal(fields_.begin(), fields_.end(), header_.begin(),
+                    header_.end());
 }
 
 absl::Status CsvTable::Read() {
@@ -115,6 +165,7 @@ absl::Status CsvTable::Read() {
     if (!goes_on) break;
   }
   TRIBUTARY_RETURN_IF_ERROR(ResolveRange(range, row_, data_.name).status());
+  TRIBUTARY_RETURN_IF_ERROR(CheckWordsOfHeader());
   if (sink_ != nullptr) TRIBUTARY_RETURN_IF_ERROR(Flush());
   if (flushed_ + data_.rows > 0) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
@@ -130,6 +181,9 @@ absl::StatusOr<bool> CsvTable::ReadFile() {
       return rows_->Error(
           absl::StrCat("wanted ", num_columns_, " fields, got ", fields_.size(),
                        DelimiterHint(fields_, options_.delimiter)));
+    }
+    if (RepeatsHeader()) {
+      return rows_->Error("this is the header again; take the line out");
     }
     if (row_ >= range.first && !(skip && HasMissing())) {
       TRIBUTARY_RETURN_IF_ERROR(ReadRow());

@@ -60,8 +60,17 @@ class CsvTable {
   absl::Status Begin(int file);
   absl::Status ReadHeader();
   absl::Status CheckHeader() const;
-  // `error` about the columns, with what may be wrong with the file.
+  // With doubt_header, an error when the first row looks like data, by itself
+  // and by the rows that follow.
+  absl::Status CheckFirstRow();
+  // Decides whether the header is in doubt. The field of it that is data, if it
+  // is, or nothing.
+  std::string DataInHeader();
+  // `error` about the columns, with what may be wrong with the header.
   absl::Status ColumnsError(const absl::Status& error);
+  absl::Status CheckWordsOfHeader() const;
+  absl::Status HeaderError(absl::string_view name, absl::string_view why) const;
+  bool RepeatsHeader() const;
   // Reads the rows of the current file that are in the range. False: the range
   // ends here.
   absl::StatusOr<bool> ReadFile();
@@ -94,6 +103,8 @@ class CsvTable {
   bool more_ = false;                      // fields_ are a row to read
   int64_t row_ = 0;                        // its number among all files' rows
   std::vector<std::string> header_;        // empty when the file has none
+  int64_t header_line_ = 0;
+  bool header_in_doubt_ = false;  // it may be data
   int num_columns_ = 0;
   CsvColumnRoles roles_;
   std::vector<WordList> categories_;

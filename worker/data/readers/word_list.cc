@@ -16,6 +16,11 @@ int32_t WordList::Add(absl::string_view text, int file, int64_t line) {
   return found->second;
 }
 
+const WordList::Word* WordList::Find(absl::string_view text) const {
+  const auto found = numbers_.find(text);
+  return found == numbers_.end() ? nullptr : &words_[found->second];
+}
+
 std::vector<std::string> WordList::Sorted() const {
   std::vector<std::string> texts;
   for (const Word& word : words_) texts.push_back(word.text);

@@ -23,6 +23,7 @@ class WordList {
   // `file` is the number of the file in which `line` is.
   int32_t Add(absl::string_view text, int file, int64_t line);
   const std::vector<Word>& words() const { return words_; }
+  const Word* Find(absl::string_view text) const;  // null: it is not there
 
   // The texts, sorted by bytes.
   std::vector<std::string> Sorted() const;

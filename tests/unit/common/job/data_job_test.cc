@@ -82,6 +82,15 @@ TEST(DataJobTest, AWrongRuleForMissingValuesIsTold) {
                        "constant and mean exclude each other"));
 }
 
+// Unset, so that the reader may refuse a first row that is data.
+TEST(DataJobTest, AHeaderIsOnlyCertainIfTheJobSaysSo) {
+  EXPECT_FALSE(DataOf(Csv("missing: mean")).train().csv().has_header());
+  EXPECT_TRUE(DataOf(Csv("header: true")).train().csv().header());
+  const std::string test = "\n  test: {csv: {path: b.csv}}";
+  EXPECT_FALSE(DataOf(Csv("missing: mean") + test).test().csv().has_header());
+  EXPECT_TRUE(DataOf(Csv("header: true") + test).test().csv().header());
+}
+
 TEST(DataJobTest, NamesOfTabSeparatedFilesMayHaveCapitals) {
   for (const char* name : {"a.tsv", "a.TSV", "A.Tsv.GZ", "a.tsv.gz"}) {
     EXPECT_EQ(DataOf(absl::StrCat("  train: {csv: {path: ", name,

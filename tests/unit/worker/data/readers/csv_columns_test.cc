@@ -122,5 +122,20 @@ TEST(CsvColumnNumbersTest, TheNearestNameIsOffered) {
             "columns are \"a b\", \"\", \"c,d\", größe, x");
 }
 
+TEST(CsvColumnNumbersTest, WordsOfTheHeaderAreToldFromNumbers) {
+  const auto uses_words = [](const CsvColumnNames& names,
+                             const Header& header) {
+    return ResolveCsvColumns(names, header, static_cast<int>(header.size()),
+                             "f.csv")
+        ->uses_words;
+  };
+  EXPECT_TRUE(uses_words({"y", {}, {}, {}}, {"1", "y"}));
+  EXPECT_TRUE(uses_words({"1", {"a"}, {}, {}}, {"a", "b"}));
+  EXPECT_FALSE(uses_words({"1", {}, {}, {}}, {"a", "b"}));
+  EXPECT_FALSE(uses_words({"2", {}, {}, {}}, {"1", "2"}));
+  EXPECT_FALSE(uses_words({"5.1", {}, {}, {}}, {"5.1", "x"}));
+  EXPECT_FALSE(uses_words({"2020-01-01", {}, {}, {}}, {"2020-01-01", "x"}));
+}
+
 }  // namespace
 }  // namespace tributary
