@@ -78,6 +78,7 @@ void ResolveTest(const v1::DataSource& train, v1::DataSource* test) {
       if (!csv->has_missing() && from.has_missing()) {
         *csv->mutable_missing() = from.missing();
       }
+      if (csv->classes().empty()) *csv->mutable_classes() = from.classes();
       return;
     }
     case v1::DataSource::KIND_NOT_SET:

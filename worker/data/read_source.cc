@@ -94,6 +94,7 @@ absl::StatusOr<CsvOptions> CsvOptionsOf(const v1::CsvSource& source,
   options.columns.ignore = {columns.ignore().begin(), columns.ignore().end()};
   options.range = {source.first_row(), source.rows()};
   options.missing = MissingOf(source);
+  options.classes = {source.classes().begin(), source.classes().end()};
   return options;
 }
 

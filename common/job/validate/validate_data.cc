@@ -105,6 +105,20 @@ class ColumnCheck {
   std::set<std::string> seen_;
 };
 
+absl::Status ValidateClasses(const Places& places, const std::string& path,
+                             const v1::CsvSource& csv) {
+  std::set<std::string> seen;
+  for (int i = 0; i < csv.classes_size(); ++i) {
+    const std::string item = absl::StrCat(path, ".", i);
+    if (csv.classes(i).empty()) return places.Error(item, item, " is empty");
+    if (!seen.insert(csv.classes(i)).second) {
+      return places.Error(item, item, " names class ", Quoted(csv.classes(i)),
+                          ", which is named before");
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ValidateCsv(const Places& places, const std::string& path,
                          const v1::CsvSource& csv) {
   const std::string& delimiter = csv.delimiter();
@@ -125,6 +139,7 @@ absl::Status ValidateCsv(const Places& places, const std::string& path,
   }
   TRIBUTARY_RETURN_IF_ERROR(
       ValidateMissing(places, path + ".missing", csv.missing()));
+  TRIBUTARY_RETURN_IF_ERROR(ValidateClasses(places, path + ".classes", csv));
   ColumnCheck check(places, header);
   TRIBUTARY_RETURN_IF_ERROR(check.Take(label_path, columns.label()));
   TRIBUTARY_RETURN_IF_ERROR(
@@ -191,6 +206,11 @@ absl::Status ValidateLossOfData(const Places& places, const v1::JobSpec& job) {
     return places.Error("training.loss",
                         "training.loss wants cross_entropy for the tokens of "
                         "data.train");
+  }
+  if (loss.has_mse() && !job.data().train().csv().classes().empty()) {
+    return places.Error("data.train.csv.classes",
+                        "data.train.csv.classes is for losses of classes, and "
+                        "mse wants numbers");
   }
   switch (job.data().train().synthetic().kind()) {
     case v1::SyntheticSource::LINEAR:

@@ -21,6 +21,7 @@ struct CsvOptions {
   RowRange range;  // counts the rows that are skipped, too
   CsvMissing missing;
   std::vector<double> offsets = {};  // as in RawData
+  std::vector<std::string> classes;  // empty: the training data's labels
 };
 
 // The training file: which columns it has, and its words, which the test file
@@ -38,11 +39,12 @@ struct CsvWords {
 // Reads training files, which all have the same columns, and fills `words`. The
 // rows of one file follow those of the file before. Features are the numeric
 // columns, then a one-hot block per categorical column. Labels are numbers; if
-// any label is not a number that the kind takes, all are words, and class i is
-// the i-th sorted word (kBinary needs exactly two). Where missing values are
-// filled, their numbers are NaN until FillMissing. InvalidArgument with file,
-// line and column for a missing label, and for a field that is not a finite
-// number where one is needed.
+// any label is not a number that the kind takes, or the options name classes,
+// all are words, and class i is the i-th sorted word (kBinary needs exactly
+// two). Where missing values are filled, their numbers are NaN until
+// FillMissing. InvalidArgument with file, line and column for a label that is
+// missing or looks like that without being one of the named classes, and for a
+// field that is not a finite number where one is needed.
 absl::StatusOr<RawData> ReadTrainingCsv(const InputFiles& files,
                                         const CsvOptions& options,
                                         TargetKind kind, CsvWords* words);

@@ -28,6 +28,7 @@ CsvTable::CsvTable(const InputFiles& files, const CsvOptions& options,
     : files_(files),
       options_(options),
       missing_(options.missing.texts),
+      labels_(files, options, kind),
       sink_(std::move(sink)) {
   data_.name = files.name();
   data_.targets.kind = kind;
@@ -89,6 +90,7 @@ absl::Status CsvTable::ReadHeader() {
       ResolveCsvColumns(options_.columns, header_, num_columns_, file_->name());
   if (!roles.ok()) return ColumnsError(roles.status());
   roles_ = *std::move(roles);
+  labels_.SetColumn(CsvColumnText(header_, roles_.label));
   categories_.resize(roles_.categorical.size());
   data_.numeric_width = static_cast<int64_t>(roles_.numeric.size());
   return absl::OkStatus();
@@ -143,7 +145,7 @@ absl::Status CsvTable::CheckWordsOfHeader() const {
   for (size_t i = 0; i < categories_.size(); ++i) {
     TRIBUTARY_RETURN_IF_ERROR(check(categories_[i], roles_.categorical[i]));
   }
-  return check(labels_, roles_.label);
+  return check(labels_.words(), roles_.label);
 }
 
 // Files that were joined have the header in their middle.
@@ -166,6 +168,7 @@ absl::Status CsvTable::Read() {
   }
   TRIBUTARY_RETURN_IF_ERROR(ResolveRange(range, row_, data_.name).status());
   TRIBUTARY_RETURN_IF_ERROR(CheckWordsOfHeader());
+  TRIBUTARY_RETURN_IF_ERROR(labels_.CheckWords());
   if (sink_ != nullptr) TRIBUTARY_RETURN_IF_ERROR(Flush());
   if (flushed_ + data_.rows > 0) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
@@ -197,7 +200,7 @@ bool CsvTable::HasMissing() const {
   const auto missing = [this](int column) {
     return missing_.Contains(fields_[column]);
   };
-  return missing(roles_.label) ||
+  return labels_.IsMissing(fields_[roles_.label]) ||
          std::any_of(roles_.numeric.begin(), roles_.numeric.end(), missing) ||
          std::any_of(roles_.categorical.begin(), roles_.categorical.end(),
                      missing);
@@ -244,14 +247,8 @@ absl::Status CsvTable::Flush() {
   return absl::OkStatus();
 }
 
-absl::Status CsvTable::LabelMissing(absl::string_view text) const {
-  return rows_->Error(absl::StrCat(
-      CsvFieldError(CsvColumnText(header_, roles_.label), "a label", text),
-      MissingLabelHint(options_.missing, text)));
-}
-
 absl::Status CsvTable::ReadLabel(absl::string_view text) {
-  if (missing_.Contains(text)) return LabelMissing(text);
+  TRIBUTARY_RETURN_IF_ERROR(labels_.CheckThere(text, *rows_));
   if (data_.targets.kind != TargetKind::kReal) {
     label_words_.push_back(labels_.Add(text, current_, rows_->line()));
     return absl::OkStatus();
@@ -263,25 +260,13 @@ absl::Status CsvTable::ReadLabel(absl::string_view text) {
   return data_.targets.Append(value);
 }
 
-bool CsvTable::LabelsAreNumbers() const {
-  Targets probe;
-  probe.kind = data_.targets.kind;
-  for (const WordList::Word& word : labels_.words()) {
-    double value;
-    if (!ParseCsvNumber(word.text, &value) || !probe.Append(value).ok()) {
-      return false;
-    }
-  }
-  return true;
-}
-
 CsvWords CsvTable::Words() const {
   CsvWords words{
       .header = header_, .num_columns = num_columns_, .roles = roles_};
   for (const WordList& list : categories_) {
     words.categories.push_back(list.Sorted());
   }
-  if (!LabelsAreNumbers()) words.classes = labels_.Sorted();
+  words.classes = labels_.Classes();
   return words;
 }
 
@@ -293,51 +278,12 @@ absl::Status CsvTable::CheckColumns(const CsvWords& words) const {
                    categories_.size()));
 }
 
-absl::Status CsvTable::LabelError(const WordList::Word& word,
-                                  absl::string_view wanted) const {
-  return absl::InvalidArgumentError(
-      absl::StrCat(files_.name(word.first_file), ": line ", word.first_line,
-                   ": column ", CsvColumnText(header_, roles_.label),
-                   ": wanted ", wanted, ", got ", Quoted(word.text)));
-}
-
-absl::StatusOr<std::vector<double>> CsvTable::LabelValues(
-    const CsvWords& words) const {
-  const std::vector<WordList::Word>& found = labels_.words();
-  const bool binary = data_.targets.kind == TargetKind::kBinary;
-  if (binary && !words.classes.empty() && words.classes.size() != 2) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        data_.name, ": column ", CsvColumnText(header_, roles_.label),
-        ": wanted 0 and 1 or two different words as labels, got ",
-        words.classes.size(), " different"));
-  }
-  std::vector<double> value(found.size());
-  const std::vector<int32_t> places = labels_.PlacesIn(words.classes);
-  for (size_t i = 0; i < found.size(); ++i) {
-    if (!words.classes.empty()) {
-      if (places[i] < 0) {
-        return LabelError(found[i], "one of the training data's labels");
-      }
-      value[i] = places[i];
-      continue;
-    }
-    Targets probe;
-    probe.kind = data_.targets.kind;
-    if (!ParseCsvNumber(found[i].text, &value[i]) ||
-        !probe.Append(value[i]).ok()) {
-      return LabelError(found[i], binary ? "0 or 1 as in the training data"
-                                         : "a class number as in the training "
-                                           "data");
-    }
-  }
-  return value;
-}
-
 void CsvTable::FindGreatestLabel(const std::vector<double>& labels,
                                  Targets* targets) const {
   const auto greatest = std::max_element(labels.begin(), labels.end());
   if (greatest == labels.end()) return;
-  const WordList::Word& word = labels_.words()[greatest - labels.begin()];
+  const WordList::Word& word =
+      labels_.words().words()[greatest - labels.begin()];
   targets->Greatest(
       static_cast<int64_t>(*greatest),
       absl::StrCat(files_.name(word.first_file), ": line ", word.first_line));
@@ -352,7 +298,7 @@ absl::StatusOr<CsvMeanings> CsvTable::Meanings(const CsvWords& words) const {
   meanings.layout.targets.kind = data_.targets.kind;
   meanings.layout.targets.rounding = data_.targets.rounding;
   if (data_.targets.kind != TargetKind::kReal) {
-    TRIBUTARY_ASSIGN_OR_RETURN(meanings.labels, LabelValues(words));
+    TRIBUTARY_ASSIGN_OR_RETURN(meanings.labels, labels_.Values(words.classes));
     meanings.layout.targets.class_names = words.classes;
     FindGreatestLabel(meanings.labels, &meanings.layout.targets);
   }

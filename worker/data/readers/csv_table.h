@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "worker/data/raw_data.h"
+#include "worker/data/readers/csv_labels.h"
 #include "worker/data/readers/csv_missing.h"
 #include "worker/data/readers/csv_reader.h"
 #include "worker/data/readers/csv_rows.h"
@@ -81,17 +82,11 @@ class CsvTable {
   absl::Status ReadLabel(absl::string_view text);
   // Whether a column of the current row that is used has no value.
   bool HasMissing() const;
-  absl::Status LabelMissing(absl::string_view text) const;
-  absl::StatusOr<std::vector<double>> LabelValues(const CsvWords& words) const;
   // `labels`: the value of each word of labels_.
   void FindGreatestLabel(const std::vector<double>& labels,
                          Targets* targets) const;
   absl::Status ColumnError(int column, absl::string_view wanted,
                            absl::string_view got) const;
-  absl::Status LabelError(const WordList::Word& word,
-                          absl::string_view wanted) const;
-  // True when every label is a number that the kind takes.
-  bool LabelsAreNumbers() const;
 
   const InputFiles& files_;
   const CsvOptions& options_;
@@ -108,7 +103,7 @@ class CsvTable {
   int num_columns_ = 0;
   CsvColumnRoles roles_;
   std::vector<WordList> categories_;
-  WordList labels_;                   // kClass and kBinary
+  CsvLabels labels_;
   std::vector<int32_t> label_words_;  // of each row
   RawData data_;
   const CsvSink sink_;   // or null

@@ -104,6 +104,34 @@ TEST(DataJobTest, NamesOfTabSeparatedFilesMayHaveCapitals) {
   EXPECT_EQ(DataOf(Csv("header: true")).train().csv().delimiter(), ",");
 }
 
+TEST(DataJobTest, ATestSourceInheritsTheClasses) {
+  const std::string train = Csv("classes: [none, 7, mild]");
+  const auto classes = [](const std::string& lines) {
+    return DataOf(lines).test().csv().classes();
+  };
+  EXPECT_THAT(classes(train + "\n  test: {csv: {path: b.csv}}"),
+              ElementsAre("none", "7", "mild"));
+  EXPECT_THAT(classes(train + "\n  test: {csv: {path: b.csv, classes: [a]}}"),
+              ElementsAre("a"));
+}
+
+TEST(DataJobTest, WrongClassesAreTold) {
+  const auto error = [](const std::string& classes) {
+    return DataError(Csv("classes: " + classes));
+  };
+  EXPECT_THAT(
+      error("[a, b, a]"),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               "job.yaml:7: data.train.csv.classes.2 names class \"a\", "
+               "which is named before"));
+  EXPECT_THAT(error("['']"), StatusIs(absl::StatusCode::kInvalidArgument,
+                                      "data.train.csv.classes.0 is empty"));
+  EXPECT_THAT(error("[a, b]"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "data.train.csv.classes is for losses of classes, and "
+                       "mse wants numbers"));
+}
+
 TEST(DataJobTest, ValidationIsAFractionOrASource) {
   const std::string train = Csv("missing: mean, delimiter: ;");
   EXPECT_EQ(DataOf(train + "\n  validation: 0.25").validation().fraction(),
