@@ -76,13 +76,34 @@ const char* KindName(const v1::DataSource& source) {
   return "";
 }
 
-// The field of a CSV source that names a column which the message quotes, or
-// the source.
+// The name in a message about a column: `column 3 ("age"): ...` or
+// `columns.label: no column "age"`. Empty: the message names none.
+absl::string_view ColumnOfMessage(absl::string_view message) {
+  const size_t column = message.find(": column ");
+  const size_t columns = message.find(": columns.");
+  size_t begin = absl::string_view::npos;
+  if (columns != absl::string_view::npos) {
+    begin = message.find('"', columns);
+  } else if (column != absl::string_view::npos) {
+    begin = message.find_first_not_of("0123456789", column + 9);
+    if (message.compare(std::min(begin, message.size()), 3, " (\"") != 0) {
+      return "";
+    }
+    begin += 2;
+  }
+  if (begin == absl::string_view::npos) return "";
+  message.remove_prefix(begin + 1);
+  return message.substr(0, message.find('"'));
+}
+
+// The field of a CSV source that names the column of the message, or the
+// source.
 std::string FieldOfColumn(const v1::CsvSource& csv, absl::string_view message,
                           const std::string& source) {
   const std::string columns = absl::StrCat(source, ".columns.");
-  const auto quoted = [message](const std::string& name) {
-    return absl::StrContains(message, absl::StrCat("\"", name, "\""));
+  const absl::string_view column = ColumnOfMessage(message);
+  const auto quoted = [column](const std::string& name) {
+    return !name.empty() && column == name;
   };
   if (quoted(csv.columns().label())) return columns + "label";
   const std::pair<const char*,
