@@ -3,11 +3,12 @@
 #include <optional>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "common/status/quoted.h"
 #include "common/status/status_macros.h"
 #include "worker/data/readers/csv_columns.h"
 #include "worker/data/readers/csv_fields.h"
+#include "worker/data/readers/csv_hints.h"
 #include "worker/data/readers/csv_missing.h"
 #include "worker/data/readers/csv_rows.h"
 #include "worker/data/readers/input_file.h"
@@ -69,9 +70,18 @@ class CsvInput final : public InputRows {
   absl::Status SkippedInTraining(int column) const;
   absl::Status ReadCategory(Categories* categories, RawData* data);
   absl::Status ReadLabel(RawData* data);
-  absl::Status FieldError(int column, absl::string_view wanted) const {
-    return rows_.Error(
-        CsvFieldError(CsvColumnText(header_, column), wanted, fields_[column]));
+  absl::Status FieldError(int column, absl::string_view wanted,
+                          absl::string_view hint = "") const {
+    return rows_.Error(absl::StrCat(
+        CsvFieldError(CsvColumnText(header_, column), wanted, fields_[column]),
+        hint));
+  }
+  // When the fields seem to be separated by another character than those of
+  // the training data.
+  std::string OtherDelimiterHint() const;
+  bool LabelIsMissing() const {
+    return missing_.Contains(fields_[label_]) &&
+           !classes_.contains(fields_[label_]);
   }
   absl::StatusOr<bool> Advance();
 
@@ -120,22 +130,45 @@ absl::StatusOr<bool> CsvInput::Advance() {
   return rows_.Next(&fields_);
 }
 
+std::string CsvInput::OtherDelimiterHint() const {
+  const char delimiter = table_.delimiter()[0];
+  const char other = OtherDelimiter(fields_, delimiter);
+  if (other == 0) return "";
+  return absl::StrCat("; the fields seem to be separated by ",
+                      Quoted(absl::string_view(&other, 1)),
+                      ", and those of the training data by ",
+                      Quoted(table_.delimiter()));
+}
+
 absl::StatusOr<int> CsvInput::Find(const v1::CsvColumn& column) const {
   if (column.name().empty()) {
-    const int index = column.index();
-    return without_label_ && index > table_.label().index() ? index - 1 : index;
+    const int number = column.index();
+    const bool later = without_label_ && number > table_.label().index();
+    const int index = later ? number - 1 : number;
+    // In the header of the training data, its name is none or not the only one.
+    if (!header_.empty() && !header_[index].empty() &&
+        std::count(header_.begin(), header_.end(), header_[index]) == 1) {
+      return rows_.Error(absl::StrCat(
+          "wanted the columns in the order of the training data, where column ",
+          index, " has no name or one that stands twice, got ",
+          Quoted(header_[index])));
+    }
+    return index;
   }
   const auto found = std::find(header_.begin(), header_.end(), column.name());
   if (found == header_.end()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(file_->name(), ": line 1: wanted a column \"",
-                     absl::CHexEscape(column.name()),
-                     "\" as in the training data, the header has none"));
+    std::string hint = OtherDelimiterHint();
+    const std::string near = NearestColumn(column.name(), header_);
+    if (hint.empty() && !near.empty()) {
+      hint = absl::StrCat("; did you mean ", Quoted(near), "?");
+    }
+    return rows_.Error(
+        absl::StrCat("wanted a column ", Quoted(column.name()),
+                     " as in the training data, the header has none", hint));
   }
   if (std::find(found + 1, header_.end(), column.name()) != header_.end()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(file_->name(), ": line 1: column \"",
-                     absl::CHexEscape(column.name()), "\" stands there twice"));
+    return rows_.Error(
+        absl::StrCat("column ", Quoted(column.name()), " stands there twice"));
   }
   return static_cast<int>(found - header_.begin());
 }
@@ -156,7 +189,7 @@ absl::Status CsvInput::FindColumns() {
           options_.labels ? ""
                           : absl::StrCat(", or ", table_.columns() - 1,
                                          " without the label"),
-          ", got ", num_columns_));
+          ", got ", num_columns_, OtherDelimiterHint()));
     }
   }
   for (const v1::CsvColumn& column : table_.numeric()) {
@@ -202,14 +235,14 @@ absl::StatusOr<RawData> CsvInput::Next(int64_t most) {
 
 absl::Status CsvInput::CheckWidth() const {
   if (static_cast<int>(fields_.size()) == num_columns_) return absl::OkStatus();
-  return rows_.Error(
-      absl::StrCat("wanted ", num_columns_, " fields, got ", fields_.size()));
+  return rows_.Error(absl::StrCat("wanted ", num_columns_, " fields, got ",
+                                  fields_.size(), OtherDelimiterHint()));
 }
 
 bool CsvInput::SkipsRow() const {
   if (!options_.labels || !table_.skip_missing()) return false;
   const auto missing = [this](int column) { return IsMissing(column); };
-  return missing(label_) ||
+  return LabelIsMissing() ||
          std::any_of(numeric_.begin(), numeric_.end(), missing) ||
          std::any_of(
              categories_.begin(), categories_.end(),
@@ -223,7 +256,7 @@ absl::Status CsvInput::ReadNumber(int number, RawData* data) const {
     if (table_.skip_missing()) return SkippedInTraining(column);
     value = table_.fill(number);
   } else if (!ParseCsvNumber(fields_[column], &value)) {
-    return FieldError(column, "a number");
+    return FieldError(column, "a number", NumberHint(fields_[column]));
   }
   data->AppendNumber(value);
   return absl::OkStatus();
@@ -273,7 +306,7 @@ absl::Status CsvInput::ReadCategory(Categories* categories, RawData* data) {
 
 absl::Status CsvInput::ReadLabel(RawData* data) {
   const absl::string_view text = fields_[label_];
-  if (missing_.Contains(text)) return FieldError(label_, "a label");
+  if (LabelIsMissing()) return FieldError(label_, "a label");
   double value;
   if (!classes_.empty() && data->targets.kind != TargetKind::kReal) {
     const auto found = classes_.find(text);
@@ -308,9 +341,8 @@ std::vector<std::string> CsvInput::TakeWarnings() {
     warnings.push_back(absl::StrCat(
         file_->name(), ": column ", CsvColumnText(header_, one.column), ": ",
         one.unknown,
-        " rows have a category that the training data does not have (first \"",
-        absl::CHexEscape(one.first_unknown), "\" in line ", one.first_line,
-        ")"));
+        " rows have a category that the training data does not have (first ",
+        Quoted(one.first_unknown), " in line ", one.first_line, ")"));
     one.unknown = 0;
   }
   return warnings;

@@ -120,6 +120,51 @@ TEST_F(CsvInputTest, AnErrorNamesFileLineAndColumn) {
                                     "rows.csv: wanted rows"));
 }
 
+TEST_F(CsvInputTest, AnErrorSaysWhatMayBeMeant) {
+  const auto error = [this](const std::string& text) {
+    return std::string(ReadAll(text).status().message());
+  };
+  EXPECT_THAT(error("Age,mass,colour\n1,2,red\n"),
+              HasSubstr("rows.csv: line 1: wanted a column \"age\" as in the "
+                        "training data, the header has none; did you mean "
+                        "\"Age\"?"));
+  EXPECT_THAT(
+      error("age;mass;colour\n1;2;red\n"),
+      HasSubstr("the fields seem to be separated by \";\", and those of "
+                "the training data by \",\""));
+  EXPECT_THAT(error("age,mass,colour\n1,\"2,5\",red\n"),
+              HasSubstr("got \"2,5\"; a number has a decimal point"));
+  EXPECT_THAT(error("age,mass,colour\n1,2,größer\n"),
+              HasSubstr("got \"größer\""));
+  EXPECT_THAT(error("age,mass,colour\r1,2,red\r"),
+              HasSubstr("line 1: a carriage return within a row"));
+}
+
+TEST_F(CsvInputTest, AColumnWithoutANameOfItsOwnKeepsItsPlace) {
+  table_.mutable_csv()->mutable_numeric(0)->clear_name();  // column 1
+  EXPECT_THAT(ReadAll("animal,mass,colour,mass\n", {}).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "\"mass\" stands there twice"));
+  const auto data = ReadAll("x,,colour,mass\ndog,5,red,2\n");
+  TRIBUTARY_ASSERT_OK(data);
+  EXPECT_THAT(data->numbers, ElementsAre(5, 2));
+  EXPECT_THAT(ReadAll(",x,colour,mass\n5,dog,red,2\n"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "rows.csv: line 1: wanted the columns in the order of "
+                       "the training data, where column 1 has no name or one "
+                       "that stands twice, got \"x\""));
+}
+
+TEST_F(CsvInputTest, AClassMayLookLikeAMissingLabel) {
+  table_.add_class_names("?");
+  table_.mutable_csv()->add_missing("?");
+  table_.mutable_csv()->set_skip_missing(true);
+  const auto data = ReadAll("animal,age,mass,colour\n?,1,1,red\n,1,1,red\n",
+                            {.labels = true});
+  TRIBUTARY_ASSERT_OK(data);
+  EXPECT_THAT(data->targets.labels, ElementsAre(2));
+}
+
 TEST_F(CsvInputTest, MissingValuesBecomeThoseOfTheTraining) {
   for (const char* text : {"", "?", "NA"})
     table_.mutable_csv()->add_missing(text);
