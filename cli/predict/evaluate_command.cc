@@ -38,7 +38,6 @@ struct EvaluateOptions {
   std::string data = "test";
   std::string weights;
   std::string output;
-  bool allow_unknown = false;
   bool last = false;
   bool json = false;
 };
@@ -64,7 +63,6 @@ int Evaluate(const EvaluateOptions& options) {
   add("--weights",
       options.last ? options.run + kLastWeightsFile : options.weights);
   add("--output", options.output);
-  if (options.allow_unknown) arguments.push_back("--allow-unknown");
   if (options.json) arguments.push_back("--json");
   return BecomeWorker(arguments);
 }
@@ -84,9 +82,6 @@ void AddEvaluateCommand(CommandLine& program) {
                  "without an INPUT: the run's test, validation or train data")
       .ShowDefault()
       .OneOf({"test", "validation", "train"});
-  command.AddFlag("--allow-unknown", &options->allow_unknown,
-                  "accept categories that the training data lack; those of\n"
-                  "the run's own data are accepted always");
   command.AddOption("--weights", &options->weights,
                     "a safetensors file, as tributary export writes it,\n"
                     "instead of the run's weights");

@@ -44,10 +44,15 @@ EvaluatedData FromInput(const Predictor* predictor,
   return {.name = std::move(name), .fill = fill, .input = input};
 }
 
-// Where a source of a job file has its rows. A test set may have categories
-// that the training data lack.
+// Rows to evaluate may have categories that the training data lack, as a test
+// set may.
+InputOptions LabelledRows(TargetKind kind) {
+  return {.labels = true, .kind = kind, .allow_unknown = true};
+}
+
+// Where a source of a job file has its rows.
 InputOptions OptionsOf(const v1::DataSource& source, TargetKind kind) {
-  InputOptions options{.labels = true, .kind = kind, .allow_unknown = true};
+  InputOptions options = LabelledRows(kind);
   const auto set = [](const auto& files, std::string* first,
                       std::vector<std::string>* more) {
     if (files.empty()) return;
@@ -155,13 +160,11 @@ absl::StatusOr<EvaluatedData> OpenEvaluated(const PredictionOptions& options,
                                             const Predictor* predictor) {
   const v1::Preprocessing& preprocessing = predictor->preprocessing();
   if (!options.input.empty()) {
-    TRIBUTARY_ASSIGN_OR_RETURN(
-        std::unique_ptr<InputRows> input,
-        OpenInput(preprocessing, {.path = options.input,
-                                  .labels = true,
-                                  .labels_path = options.labels,
-                                  .kind = predictor->target_kind(),
-                                  .allow_unknown = options.allow_unknown}));
+    InputOptions rows = LabelledRows(predictor->target_kind());
+    rows.path = options.input;
+    rows.labels_path = options.labels;
+    TRIBUTARY_ASSIGN_OR_RETURN(std::unique_ptr<InputRows> input,
+                               OpenInput(preprocessing, rows));
     return FromInput(predictor, std::move(input), options.input);
   }
   TRIBUTARY_ASSIGN_OR_RETURN(

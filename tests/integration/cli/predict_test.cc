@@ -137,6 +137,16 @@ TEST_F(PredictTest, EvaluateRepeatsTheRunsMetrics) {
                                      "\naccuracy    1\n")));
 }
 
+TEST_F(PredictTest, EvaluateAcceptsUnknownCategoriesOfEveryFile) {
+  Train(kPointsJob);
+  const std::string input = Write("new.csv", "x,y,colour,kind\n9,9,pink,hot\n");
+  ASSERT_EQ(Run({"evaluate", Path("run"), input}), 0) << output_;
+  EXPECT_THAT(output_,
+              HasSubstr("1 rows have a category that the training "
+                        "data does not have (first \"pink\" in line 2"));
+  EXPECT_THAT(output_, HasSubstr("new.csv, 1 rows"));
+}
+
 TEST_F(PredictTest, AWrongInputGetsOneLineAndExitCode2) {
   Train(kPointsJob);
   const auto refused = [&](const std::string& csv, const std::string& message) {
@@ -154,6 +164,9 @@ TEST_F(PredictTest, AWrongInputGetsOneLineAndExitCode2) {
           "line 2: column 2 (\"colour\"): wanted a category of the training "
           "data (--allow-unknown makes it none of them), got \"pink\"");
   refused("x,y,colour\n1,2\n", "line 2: wanted 3 fields, got 2");
+  refused("x,y,colour\n1,2,größer\n",
+          "line 2: column 2 (\"colour\"): wanted a category of the training "
+          "data (--allow-unknown makes it none of them), got \"größer\"");
   EXPECT_EQ(Run({"predict", Path("run"), Path("nowhere.csv")}), 2);
   EXPECT_THAT(output_, HasSubstr("nowhere.csv"));
   EXPECT_EQ(Run({"predict", Path("nowhere"), Path("points.csv")}), 2);
