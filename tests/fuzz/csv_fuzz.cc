@@ -33,6 +33,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const TargetKind kind = KindOf(mode & 3);
   CsvOptions options;
   options.header = mode & 4;
+  options.doubt_header = mode & 64;
+  if (mode & 128) options.classes = {"0", "NA", "yes"};
   options.delimiter = mode & 8 ? ';' : ',';
   constexpr CsvMissing::Kind kMissing[] = {
       CsvMissing::Kind::kError, CsvMissing::Kind::kMean,

@@ -187,6 +187,7 @@ def data_sets():
         yield ("npy_fuzz", name, bytes([mode, rows]) + part(a) + b)
 
     header, semicolon, mean, median, skip = 4, 8, 16, 32, 48
+    doubt, classes = 64, 128
     holes = b"age,job,pay\n39,NA,1\n?,clerk,0\n50, ,1\n,clerk,0\n"
     adult = (b'age,job,hours,pay\n39,"State, gov",40,<=50K\n'
              b'50,"self ""emp""",13,>50K\n38,?,40,<=50K\n')
@@ -200,6 +201,12 @@ def data_sets():
             ("mean", header | mean, 0, b"pay;age;job", holes),
             ("median", header | median, 1, b"pay;age;job", holes),
             ("skip", header | skip, 0, b"pay;age", holes),
+            ("doubt", header | doubt, 0, b"2", b"1,2,3\n4,5,6\n"),
+            ("header-value", header | doubt, 0, b"1;;0", b"smith,no\nsmith,yes\n"),
+            ("classes", header | classes, 0, b"y", b"x,y\n1,NA\n2,yes\n3,0\n"),
+            ("names", header, 0, b"y;0-1", b",0,1,y\n7,1,2,0\n8,3,4,1\n"),
+            ("returns", 0, 0, b"0", b"1,2\r3,4\r"),
+            ("utf16", 0, 0, b"0", "1,2\n3,4\n".encode("utf-16-le")),
             ("zipped", 0, 0, b"0", gzip.compress(b"1,2\n0,3\n", mtime=0))]:
         yield ("csv_fuzz", name, bytes([mode, rows]) + part(columns) + text)
 
