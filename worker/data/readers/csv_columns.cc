@@ -27,6 +27,8 @@
 namespace tributary {
 namespace {
 
+constexpr char kIgnore[] = "ignore";
+
 using Numbers = std::pair<int, int>;  // the first and the last
 
 // "7" or "0-63".
@@ -105,6 +107,7 @@ class Resolver {
       TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<int> found,
                                  Find(name, field));
       for (const int column : found) {
+        by_place_ |= position_used_ == name && field != kIgnore;
         if (used_as_[column] != nullptr) {
           return absl::InvalidArgumentError(
               absl::StrCat(file_, ": column ", CsvColumnText(header_, column),
@@ -143,6 +146,7 @@ class Resolver {
   }
 
   bool uses_words() const { return uses_words_; }
+  bool by_place() const { return by_place_; }
 
  private:
   absl::StatusOr<std::vector<int>> Find(const std::string& name,
@@ -234,7 +238,36 @@ class Resolver {
   std::string position_used_;         // the last numbers that were positions
   const char* position_field_ = "";
   bool uses_words_ = false;
+  bool by_place_ = false;
 };
+
+// The label and the features, in one order.
+std::vector<int> UsedColumns(const CsvColumnRoles& roles) {
+  std::vector<int> columns = {roles.label};
+  columns.insert(columns.end(), roles.numeric.begin(), roles.numeric.end());
+  columns.insert(columns.end(), roles.categorical.begin(),
+                 roles.categorical.end());
+  return columns;
+}
+
+// `columns: {label: "y", numeric: ["a"]}`.
+std::string ColumnsSetting(const CsvColumnRoles& roles,
+                           const std::vector<std::string>& header) {
+  const auto names = [&header](const std::vector<int>& columns) {
+    std::vector<std::string> list;
+    for (const int column : columns) list.push_back(header[column]);
+    return YamlList(list);
+  };
+  std::string setting =
+      absl::StrCat("columns: {label: ", YamlText(header[roles.label]));
+  if (!roles.numeric.empty()) {
+    absl::StrAppend(&setting, ", numeric: ", names(roles.numeric));
+  }
+  if (!roles.categorical.empty()) {
+    absl::StrAppend(&setting, ", categorical: ", names(roles.categorical));
+  }
+  return setting + "}";
+}
 
 }  // namespace
 
@@ -255,7 +288,7 @@ absl::StatusOr<CsvColumnRoles> ResolveCsvColumns(
         file, ": columns.label: wanted one column, got \"", names.label, "\""));
   }
   roles.label = label[0];
-  TRIBUTARY_RETURN_IF_ERROR(resolver.Use(names.ignore, "ignore").status());
+  TRIBUTARY_RETURN_IF_ERROR(resolver.Use(names.ignore, kIgnore).status());
   TRIBUTARY_ASSIGN_OR_RETURN(roles.numeric,
                              resolver.Use(names.numeric, "numeric"));
   TRIBUTARY_ASSIGN_OR_RETURN(roles.categorical,
@@ -268,7 +301,36 @@ absl::StatusOr<CsvColumnRoles> ResolveCsvColumns(
         absl::StrCat(file, ": no column is left to learn from"));
   }
   roles.uses_words = resolver.uses_words();
+  roles.by_place = resolver.by_place() ||
+                   (names.numeric.empty() && names.categorical.empty());
   return roles;
+}
+
+absl::Status CheckColumnsAlike(const CsvColumnRoles& roles,
+                               const std::vector<std::string>& header,
+                               const CsvColumnRoles& train,
+                               const std::vector<std::string>& train_header,
+                               const std::string& place) {
+  const std::vector<int> found = UsedColumns(roles);
+  const std::vector<int> wanted = UsedColumns(train);
+  if (!roles.by_place || header.empty() || train_header.empty() ||
+      found.size() != wanted.size()) {
+    return absl::OkStatus();
+  }
+  for (size_t i = 0; i < found.size(); ++i) {
+    const std::string& name = train_header[wanted[i]];
+    if (header[found[i]] == name) continue;
+    constexpr size_t kMostNamed = 20;
+    return absl::InvalidArgumentError(absl::StrCat(
+        place, ": column ", CsvColumnText(header, found[i]), ": wanted ",
+        Quoted(name),
+        " in this place as in the training data; to find columns in any place, "
+        "name all that are used",
+        found.size() > kMostNamed
+            ? ""
+            : absl::StrCat(", as in ", ColumnsSetting(train, train_header))));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace tributary

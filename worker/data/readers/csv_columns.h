@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 namespace tributary {
@@ -27,6 +28,9 @@ struct CsvColumnRoles {
   std::vector<int> categorical;  // likewise
   // The job file uses a name of the header that is not a number.
   bool uses_words = false;
+  // The label or a feature was found by its place in the file, and not by a
+  // name.
+  bool by_place = false;
 };
 
 // `header` is empty when the file has none. InvalidArgument, naming `file`,
@@ -36,6 +40,16 @@ struct CsvColumnRoles {
 absl::StatusOr<CsvColumnRoles> ResolveCsvColumns(
     const CsvColumnNames& names, const std::vector<std::string>& header,
     int num_columns, const std::string& file);
+
+// OK when the columns that `roles` finds by their place have the names of those
+// that `train` finds in the training file. InvalidArgument, with `place` (the
+// file and the line of the header), names the first other column. Headers may
+// be empty, and then there is nothing to compare.
+absl::Status CheckColumnsAlike(const CsvColumnRoles& roles,
+                               const std::vector<std::string>& header,
+                               const CsvColumnRoles& train,
+                               const std::vector<std::string>& train_header,
+                               const std::string& place);
 
 // A column for messages, such as 3 ("age").
 std::string CsvColumnText(const std::vector<std::string>& header, int column);

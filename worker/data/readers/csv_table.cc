@@ -271,7 +271,11 @@ CsvWords CsvTable::Words() const {
 }
 
 absl::Status CsvTable::CheckColumns(const CsvWords& words) const {
-  if (words.categories.size() == categories_.size()) return absl::OkStatus();
+  if (words.categories.size() == categories_.size()) {
+    return CheckColumnsAlike(
+        roles_, header_, words.roles, words.header,
+        absl::StrCat(files_.name(), ": line ", header_line_));
+  }
   return absl::InvalidArgumentError(
       absl::StrCat(data_.name, ": wanted ", words.categories.size(),
                    " categorical columns as in the training data, got ",

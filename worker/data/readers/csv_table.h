@@ -50,7 +50,8 @@ class CsvTable {
   // Replaces words by what they stand for. The table is empty afterwards.
   absl::StatusOr<RawData> Finish(const CsvWords& words);
   CsvWords Words() const;
-  // An error unless there are as many categorical columns as in training.
+  // An error unless there are as many categorical columns as in training, and
+  // those that are found by their place have the same names.
   absl::Status CheckColumns(const CsvWords& words) const;
   // Adds a warning for each column with categories that `words` lacks.
   void ReportUnknown(const CsvWords& words,

@@ -178,6 +178,22 @@ TEST_F(TableHintsTest, ACommandConvertsTheFile) {
              "new-t.csv");
 }
 
+TEST_F(TableHintsTest, ATestSetWithColumnsInAnotherOrder) {
+  OddTable table = {.text = "a,b,y\n1,2,3\n",
+                    .columns = "label: y\n  test: {csv: {path: test.csv}}",
+                    .width = 2};
+  Write(table.path, table.text);
+  Write("test.csv", "b,a,y\n2,1,3\n");
+  const std::string error = ErrorOfJob(table);
+  EXPECT_THAT(error, HasSubstr("column 0 (\"b\"): wanted \"a\" in this place"));
+  const size_t at = error.find("as in columns: {");
+  ASSERT_NE(at, std::string::npos) << error;
+  const std::string names = error.substr(at + 16, error.rfind('}') - at - 16);
+  table.columns =
+      absl::StrCat("{", names, "}\n  test: {csv: {path: test.csv}}");
+  EXPECT_EQ(ErrorOfJob(table), "");
+}
+
 // A message about a column leads to the line that names it.
 TEST_F(TableHintsTest, ANameInAHintIsNotTheNameInTheJob) {
   const OddTable table = {.text = "a,label\n1,2\n",

@@ -128,6 +128,37 @@ TEST(CsvReaderTest, ATestFileWithOtherCategoricalColumnsIsTold) {
             "got 1");
 }
 
+TEST(CsvReaderTest, ColumnsThatGoByPlaceHaveTheNamesOfTheTraining) {
+  CsvWords words;
+  const auto read = [&words](const CsvColumnNames& columns,
+                             const std::string& test) {
+    CsvOptions options;
+    options.columns = columns;
+    EXPECT_TRUE(
+        Train("a,b,c,y\n1,2,3,0\n", options, TargetKind::kReal, &words).ok());
+    std::vector<std::string> warnings;
+    const InputFiles file = InputFiles::OverBytes("test.csv", test);
+    return ReadTestCsv(file, options, TargetKind::kReal, words, &warnings);
+  };
+  const CsvColumnNames by_default = {"y", {}, {}, {}};
+  EXPECT_EQ(ErrorOf(read(by_default, "\nb,a,c,y\n2,1,3,0\n")),
+            "test.csv: line 2: column 0 (\"b\"): wanted \"a\" in this place as "
+            "in the training data; to find columns in any place, name all that "
+            "are used, as in columns: {label: \"y\", numeric: [\"a\", \"b\", "
+            "\"c\"]}");
+  EXPECT_THAT(ErrorOf(read(by_default, "a,b,d,y\n1,2,3,0\n")),
+              HasSubstr("column 2 (\"d\"): wanted \"c\""));
+  EXPECT_THAT(ErrorOf(read({"y", {"0-1"}, {}, {}}, "b,a,c,y\n2,1,3,0\n")),
+              HasSubstr("column 0 (\"b\"): wanted \"a\""));
+  EXPECT_THAT(ErrorOf(read({"3", {"a"}, {}, {}}, "a,b,y,c\n1,2,0,3\n")),
+              HasSubstr("column 3 (\"c\"): wanted \"y\""));
+  // By name they may lie anywhere.
+  EXPECT_THAT(read({"y", {"a", "b"}, {}, {}}, "c,b,a,y\n3,2,1,0\n")->numbers,
+              ElementsAre(1, 2));
+  EXPECT_THAT(read(by_default, "y,a,b,c\n0,1,2,3\n")->numbers,
+              ElementsAre(1, 2, 3));
+}
+
 TEST(CsvReaderTest, NumericLabelsAreClassesAsTheyStand) {
   const auto data = Train("0,1,7\n2,3,2\n", NumericOptions("2", false));
   ASSERT_TRUE(data.ok()) << data.status();
