@@ -75,15 +75,9 @@ absl::StatusOr<char> DelimiterOf(const v1::CsvSource& source) {
 absl::StatusOr<CsvOptions> CsvOptionsOf(const v1::CsvSource& source,
                                         const LearnedFromTraining& learned) {
   CsvOptions options;
-<<<<<<< HEAD
   options.offsets = learned.offsets;
-  options.header = source.header();
-||||||| parent of 6b5dc33f (Refuse a first row of data where names of columns are wanted)
-  options.header = source.header();
-=======
   options.header = !source.has_header() || source.header();
   options.doubt_header = !source.has_header();
->>>>>>> 6b5dc33f (Refuse a first row of data where names of columns are wanted)
   TRIBUTARY_ASSIGN_OR_RETURN(options.delimiter, DelimiterOf(source));
   const v1::CsvColumns& columns = source.columns();
   options.columns.label = columns.label();
