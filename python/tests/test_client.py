@@ -169,31 +169,6 @@ def test_a_closed_connection_says_so() -> None:
     assert client.rank == 1 and client.world_size == 1
 
 
-def test_a_program_that_raises_fails_the_job_at_its_end(tmp_path: Path) -> None:
-    here = Path(__file__).parent
-    program = tmp_path / "program.py"
-    program.write_text(
-        "import sys; sys.path[:0] = sys.argv[1:]\n"
-        "import fake_native as f; sys.modules['tributary._native'] = f\n"
-        "f.Session.fail = lambda self, why: print('failed with', why)\n"
-        "f.Session.finish = lambda self: print('finished') or f.Next.END\n"
-        "import tributary, numpy\n"
-        "client = tributary.connect('a:1', rank=0)\n"
-        "client.declare({'w': numpy.ones(1)}, lr=1.0)\n"
-        "raise ValueError('no luck') if len(sys.argv) > 3 else SystemExit\n"
-    )
-    paths = [str(here), str(here.parent)]
-
-    def output(*more: str) -> str:
-        command = [sys.executable, str(program), *paths, *more]
-        done = subprocess.run(command, capture_output=True, text=True)
-        return done.stdout
-
-    # sys.argv holds the program's own name first.
-    assert output("raise") == "failed with rank 0: ValueError: no luck\n"
-    assert output() == "finished\n"
-
-
 def test_a_step_has_its_own_rate_and_reports_its_loss() -> None:
     client = tributary.connect()
     client.declare({"w": np.ones(1)}, lr=0.5, total_steps=9, steps_per_epoch=3)
@@ -257,24 +232,3 @@ def test_a_refused_declaration_gives_the_place_back(monkeypatch: Any) -> None:
         client.declare({"w": np.ones(1)}, lr=1.0)
     with pytest.raises(tributary.WrongState, match="closed"):
         client.push({})
-
-
-def test_the_end_of_a_program_whose_job_went_back(tmp_path: Path) -> None:
-    here = Path(__file__).parent
-    program = (
-        "import os, sys; sys.path[:0] = sys.argv[1:3]\n"
-        "import fake_native as f; sys.modules['tributary._native'] = f\n"
-        "f.Session.finish = lambda self: print('finish') or f.Next.MOVED\n"
-        "import tributary, numpy\n"
-        "client = tributary.connect('a:1', rank=0)\n"
-        "client.declare({'w': numpy.ones(1)}, lr=1.0)\n"
-        "sys.stdout.flush()\n"
-        "if len(sys.argv) > 3 and os.fork() == 0: sys.exit()\n"
-        "if len(sys.argv) > 3: os.wait(); client._close()\n"
-    )
-    command = [sys.executable, "-c", program, str(here), str(here.parent)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 1 and "run the program again" in done.stderr
-    # The end of a forked process does not end the job.
-    done = subprocess.run([*command, "fork"], capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (0, ""), done.stderr

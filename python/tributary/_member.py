@@ -6,6 +6,8 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+import threading
+import weakref
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
@@ -14,6 +16,7 @@ import numpy as np
 
 from tributary import _native
 from tributary._checks import count, number, seconds
+from tributary._endings import Endings, is_normal_end, text_of
 from tributary._environment import Place
 from tributary._errors import Error, Misuse, Stopped, WrongState
 from tributary._settings import round_of, settings_of, sync_of
@@ -21,40 +24,16 @@ from tributary._settings import round_of, settings_of, sync_of
 # (name, shape, fraction by which a running average moves or 0, float32 memory)
 Declared = tuple[str, Sequence[int], float, Any]
 
-_uncaught: BaseException | None = None
-
-
-def _remember_uncaught() -> None:
-    """Makes sys.excepthook keep the exception that ends the program."""
-    previous = sys.excepthook
-    if getattr(previous, "_tributary", False):
-        return
-
-    def hook(
-        kind: type[BaseException],
-        error: BaseException,
-        trace: TracebackType | None,
-    ) -> None:
-        global _uncaught
-        _uncaught = error
-        previous(kind, error, trace)
-
-    hook._tributary = True  # type: ignore[attr-defined]
-    sys.excepthook = hook
-
-
-def _text_of(error: BaseException) -> str:
-    kind = type(error).__name__
-    return f"{kind}: {error}" if str(error) else kind
-
 
 class Member:
     """A rank of a job. Use it in a `with` block.
 
-    The block's normal end, like the program's, reports that this rank has no
-    further step and waits for the other ranks. An exception fails the job with
-    its text. A process that is killed does neither: the job then waits for a
-    new process with the same rank, which continues where this one was.
+    The block's normal end, like `finish`, reports that this rank has no further
+    step and waits for the other ranks. An exception fails the job with its text.
+    Without a block or `finish`, the program's end is a good one only after all of
+    `total_steps`: else the job fails. A process that is killed does nothing of
+    this: the job then waits for a new process with the same rank, which continues
+    where this one was.
     """
 
     def __init__(
@@ -70,9 +49,12 @@ class Member:
         self._sync = sync_of(settings)  # None: the job's file says it, or bsp
         self._total_steps: int | None = None
         self._process = os.getpid()
+        self._endings = Endings()
         self._session: _native.Session | None = None
         self._last_steps = 0
         self._over = False
+        # Of the threads that have joined the job or ended a step.
+        self._threads: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
 
     # What is known of the job.
 
@@ -180,7 +162,7 @@ class Member:
             metrics_token_file=self._place.metrics_token_file,
             insecure=self._place.insecure,
         )
-        _remember_uncaught()
+        self._note_thread()
         # Keeps this object: a program may hold its optimizer alone.
         self._at_exit = lambda: _end_at_exit(self)
         atexit.register(self._at_exit)
@@ -189,6 +171,15 @@ class Member:
         except BaseException:
             self._close()  # The place is free for a process that declares right.
             raise
+
+    def _note_thread(self) -> None:
+        """This thread trains, so what has ended others no longer matters."""
+        self._threads.add(threading.current_thread())
+        self._endings.threads.clear()
+
+    def _lost_thread(self) -> str:
+        """The exception that has ended the training in a thread; empty: none has."""
+        return self._endings.of_threads(self._threads)
 
     def _gradient(self, parameter: int) -> np.ndarray:
         return self._joined().gradient(parameter)
@@ -260,21 +251,18 @@ class Member:
         if self._session is None:
             self._over = True
             return False
-        if error is None or _is_normal_end(error):
+        if error is None or is_normal_end(error):
+            if why := self._lost_thread():
+                self.fail(why)
+                raise Error(f"a thread that trained has failed: {why}")
             if not self.finish():
                 raise Error(_went_back(self.steps))
             return isinstance(error, Stopped)
         try:
-            self.fail(_text_of(error))
+            self.fail(text_of(error))
         except Error:
             pass  # The block's own exception says more.
         return False
-
-
-def _is_normal_end(error: BaseException) -> bool:
-    if isinstance(error, SystemExit):
-        return error.code in (None, 0)
-    return isinstance(error, Stopped)
 
 
 def _went_back(steps: int) -> str:
@@ -286,22 +274,33 @@ def _went_back(steps: int) -> str:
 
 
 def _end_at_exit(member: Member) -> None:
-    if member._session is None:
+    session = member._session
+    if session is None:
         return
     if os.getpid() != member._process:
         return  # A fork: the job is the parent's.
-    if _uncaught is not None and not isinstance(_uncaught, Stopped):
-        try:
-            member.fail(_text_of(_uncaught))
-        except Error as error:
-            print(f"tributary: {error}", file=sys.stderr)
-        return
+    why = member._endings.exception() or member._lost_thread()
+    if not why and not member._stopped() and session.steps != member._total_steps:
+        why = member._endings.exit_text() or _ended_openly(session.steps)
     try:
-        if member.finish():
+        if why:
+            member.fail(why)
+        elif member.finish():
             return
-        message = _went_back(member.steps)
+        else:
+            why = _went_back(member.steps)
     except Error as error:
-        message = str(error)
-    print(f"tributary: {message}", file=sys.stderr, flush=True)
+        why = str(error)
+    if member._endings.shows():
+        return  # The interpreter tells why, and exits with a code that is not 0.
+    print(f"tributary: {why}", file=sys.stderr, flush=True)
     sys.stdout.flush()
     os._exit(1)  # A launcher sees that the rank has not ended well.
+
+
+def _ended_openly(steps: int) -> str:
+    return (
+        f"the program ended after step {steps} without saying that it has taken all "
+        "its steps; train in `with tributary.connect() as ...:`, or call finish() at "
+        "the end"
+    )

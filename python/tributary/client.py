@@ -195,6 +195,7 @@ class Client(Member):
         after = session.finish_step(loss=mean, compute_seconds=0.0, data_seconds=0.0)
         self._moved_now = after is _native.Next.MOVED
         self._ended = after is _native.Next.END  # The next push raises.
+        self._note_thread()
         return self._weights
 
     def step(

@@ -2,8 +2,8 @@
 """Trains PyTorch models on Tributary's parameter servers.
 
     import tributary.torch as tributary
-    cluster = tributary.connect()
-    optimizer = cluster.optimizer(model, "adamw", lr=3e-4, weight_decay=0.1)
+    with tributary.connect() as cluster:
+        optimizer = cluster.optimizer(model, "adamw", lr=3e-4, weight_decay=0.1)
 
 From here on the training loop is an ordinary one (docs/pytorch.md). And uses
 trained models (docs/using-models.md):

@@ -33,6 +33,7 @@ class Steps:
     A step begins with the first gradient outside of `quiet` and ends with
     `finish`. rates: the learning rates of this step, in the order of the job's
     groups. deferred: gradients are sent by `finish` only, divided by its scale.
+    on_step: is called by the thread that ends a step.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class Steps:
         rates: Callable[[], list[float]],
         buffers: str,
         deferred: bool,
+        on_step: Callable[[], None] = lambda: None,
     ) -> None:
         self._session = session
         self._entries = list(entries)
@@ -51,6 +53,7 @@ class Steps:
         self._rates = rates
         self._buffers = buffers
         self._deferred = deferred
+        self._on_step = on_step
         self._lock = threading.Lock()  # several devices run hooks in threads
         self._memory = [
             torch.from_numpy(session.gradient(i)).view(e.tensor.shape)
@@ -167,6 +170,7 @@ class Steps:
             else:
                 self.moved = self._begun is _native.Next.MOVED
             self.write_back()
+            self._on_step()
         finally:
             self._begun = None
             self._sent.clear()

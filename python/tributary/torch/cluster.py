@@ -57,7 +57,7 @@ class Cluster(Member):
     """The servers, and this process' place among the ranks that use them.
 
     For one thread. A `with` block ends the job well or fails it (`Member`);
-    without one, the program's end does.
+    without one, `finish` does, which a loop over `resume` calls.
     """
 
     def __init__(
@@ -172,7 +172,7 @@ class Cluster(Member):
             arithmetic=_arithmetic_text(),
             **totals,
         )
-        optimizer._start(self._joined(), weights, buffers)
+        optimizer._start(self._joined(), weights, buffers, self._note_thread)
         self._optimizer = optimizer
         self._weights = {id(w.tensor): w for w in weights}
         for tensor in optimizer._trained():
@@ -257,7 +257,7 @@ class Cluster(Member):
         this loop steps after each step or epoch; do not call their step().
         on_epoch_end: called with the epoch after its last step, for example to
         evaluate. finish: at the end, say that this rank is done and wait for
-        the others; without it, `Member` does.
+        the others; without it, the program calls `finish`.
         """
         options = LoopOptions(
             epochs=epochs,

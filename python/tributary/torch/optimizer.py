@@ -54,7 +54,11 @@ class Optimizer(torch.optim.Optimizer):
         self._in_loop = False  # which takes several batches a step
 
     def _start(
-        self, session: _native.Session, weights: Sequence[Weights], buffers: str
+        self,
+        session: _native.Session,
+        weights: Sequence[Weights],
+        buffers: str,
+        on_step: Callable[[], None],
     ) -> None:
         self._steps = Steps(
             session,
@@ -63,6 +67,7 @@ class Optimizer(torch.optim.Optimizer):
             rates=self._rates,
             buffers=buffers,
             deferred=self._scaler is not None,
+            on_step=on_step,
         )
 
     @property
