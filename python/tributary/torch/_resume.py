@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from tributary._checks import count
 from tributary._errors import Misuse
+from tributary.torch._loaders import look_into
 from tributary.torch._schedules import FollowedScheduler
 from tributary.torch._seeds import reseed
 from tributary.torch.optimizer import Optimizer
-from tributary.torch.sampler import sampler_of
 
 if TYPE_CHECKING:
     from tributary.torch.cluster import Cluster
@@ -48,18 +48,17 @@ class Loop:
         self._optimizer = optimizer
         self._loader = loader
         self._options = options
-        self._sampler = sampler_of(loader)
-        self._batch_size: int = getattr(loader, "batch_size", None) or 1
-        if self._sampler is not None:
-            drop_last = bool(getattr(loader, "drop_last", False))
-            self._sampler.attach(self._batch_size, drop_last)
         try:
-            self._batches = len(loader)  # type: ignore[arg-type]
+            len(loader)  # type: ignore[arg-type]
         except TypeError:
             raise Misuse(
                 "cluster.resume wants a loader with a length; a stream has no "
                 "position to return to"
             ) from None
+        self._known = look_into(loader)
+        if self._known.sampler is not None:
+            self._known.sampler.attach(self._known.batch_size, self._known.drop_last)
+        self._batches = len(loader)  # type: ignore[arg-type]
         count("epochs", options.epochs)
         count("accumulate", options.accumulate)
         if options.epochs < 0 or options.accumulate < 1 or self._batches < 1:
@@ -112,7 +111,8 @@ class Loop:
         """How steps take rows. What a rank's other loader yields is not known, so
         its steps count as rows, which no other loader can take over."""
         accumulate, world = self._options.accumulate, self._cluster.world_size
-        if self._sampler is None:
+        sampler, batch_size = self._known.sampler, self._known.batch_size
+        if sampler is None or not self._known.starts_anywhere:
             return {
                 "rows": self._steps_per_epoch,
                 "global_batch": 1,
@@ -120,17 +120,17 @@ class Loop:
                 "order": f"a loader of each of {world} ranks, {accumulate} batches a step",
             }
         return {
-            "rows": min(self._sampler.counted, self._batches * self._batch_size * world),
-            "global_batch": self._batch_size * world,
+            "rows": min(sampler.counted, self._batches * batch_size * world),
+            "global_batch": batch_size * world,
             "accumulation": accumulate,
-            "order": self._sampler.order,
+            "order": sampler.order,
         }
 
     def _first(self, row: int) -> int:
         """The batch that begins with this row of an epoch, as _data counts them."""
-        if self._sampler is None:
+        if not self._known.starts_anywhere:
             return row * self._options.accumulate
-        return row // (self._batch_size * self._cluster.world_size)
+        return row // (self._known.batch_size * self._cluster.world_size)
 
     def _epoch(self) -> Iterator[tuple[int, Any]]:
         """The rest of the epoch of the position, or up to a change of it."""
@@ -168,13 +168,10 @@ class Loop:
         steps = optimizer.sending
         steps.moved = False
         self._cluster._micro_batches = last - first + 1
-        if self._sampler is not None:
-            counts = [
-                self._sampler.samples(batch, self._batch_size)
-                for batch in range(first, last + 1)
-            ]
-            steps.batch.samples = sum(mine for mine, _ in counts)
-            steps.batch.total = sum(total for _, total in counts)
+        rows = [self._known.rows_of(batch) for batch in range(first, last + 1)]
+        if self._known.sampler is not None:
+            steps.batch.samples = sum(mine for mine, _ in rows)
+            steps.batch.total = sum(total for _, total in rows)
         for number in range(first, last + 1):
             self._reseed(position, number - first)
             started = time.monotonic()
@@ -187,13 +184,13 @@ class Loop:
     def _batches_of(self, epoch: int, first: int) -> Iterator[Any]:
         """The batches of an epoch from the first-th on."""
         self._reseed(epoch, _EPOCH_START)
-        if self._sampler is not None:
-            self._sampler.place(epoch, first * self._batch_size)
-            return iter(self._loader)
-        set_epoch = getattr(getattr(self._loader, "sampler", None), "set_epoch", None)
-        if set_epoch is not None:
-            set_epoch(epoch)
-        batches = iter(self._loader)
+        known = self._known
+        for one in known.with_epochs:
+            one.set_epoch(epoch)
+        if known.sampler is not None and known.starts_anywhere:
+            known.sampler.place(epoch, first * known.batch_size)
+            return self._read(lambda: iter(self._loader))
+        batches = self._read(lambda: iter(self._loader))
         accumulate = self._options.accumulate
         begin = self._cluster.steps - first // accumulate  # of the epoch
         for number in range(first):
@@ -201,9 +198,17 @@ class Loop:
             self._next(batches, number)
         return batches
 
+    def _read(self, read: Callable[[], Any]) -> Any:
+        """Samplers of the cluster that are read here are those that are known."""
+        self._cluster._reading = {id(self._known.sampler)}
+        try:
+            return read()
+        finally:
+            self._cluster._reading = None
+
     def _next(self, batches: Iterator[Any], number: int) -> Any:
         try:
-            return next(batches)
+            return self._read(lambda: next(batches))
         except StopIteration:
             raise Misuse(
                 f"the loader ended after {number} batches and has length "

@@ -72,6 +72,8 @@ class Cluster(Member):
         self._weights: dict[int, Weights] = {}  # by id of the tensor
         self._model: torch.nn.Module | None = None
         self._micro_batches = 1
+        # By id, while a loop over `resume` reads its loader; None: none does.
+        self._reading: set[int] | None = None
         self._initial: Mapping[str, torch.Tensor] = {}
 
     def optimizer(

@@ -64,6 +64,13 @@ class Sampler(torch.utils.data.Sampler[int]):
         return -(-self._rows // world)
 
     def __iter__(self) -> Iterator[int]:
+        reading = self._cluster._reading
+        if reading is not None and id(self) not in reading:
+            raise Misuse(
+                "cluster.resume has not found this cluster.sampler(...) in its loader, "
+                "so every epoch would have the same order; give it the DataLoader, or "
+                "an object that has the DataLoader as an attribute"
+            )
         rank, world = self._cluster.rank, self._cluster.world_size
         if self._shuffle:
             seed = self._cluster.seed if self._seed is None else self._seed
@@ -127,11 +134,3 @@ class Sampler(torch.utils.data.Sampler[int]):
         if self._drop_last:
             rows = min(rows, self._rows // world)
         return min(max(rows - batch * batch_size, 0), batch_size)
-
-
-def sampler_of(loader: object) -> Sampler | None:
-    """The Sampler of a DataLoader, if it uses one with a batch size."""
-    sampler = getattr(loader, "sampler", None)
-    if isinstance(sampler, Sampler) and getattr(loader, "batch_size", None):
-        return sampler
-    return None
