@@ -78,6 +78,8 @@ class Loop:
     def run(self) -> Iterator[tuple[int, Any]]:
         optimizer = self._optimizer
         optimizer._in_loop = self._options.accumulate > 1
+        if optimizer._in_loop:
+            optimizer.sending.begin_weighing()
         try:
             while True:
                 while not optimizer.sending.ended and self._goes_on():
@@ -90,6 +92,7 @@ class Loop:
             optimizer._holding = False
             if optimizer._steps is not None:
                 optimizer._steps.quiet = False
+                optimizer._steps.end_weighing()
 
     def _goes_on(self) -> bool:
         """Whether epochs are left. Before the first step the job learns how this
@@ -177,6 +180,7 @@ class Loop:
             started = time.monotonic()
             batch = self._next(batches, number)
             steps.batch.data_seconds += time.monotonic() - started
+            steps.share = _share(rows, number - first)
             optimizer._holding = steps.quiet = number < last
             yield epoch, batch
             optimizer._holding = steps.quiet = False
@@ -218,3 +222,12 @@ class Loop:
     def _reseed(self, position: int, part: int) -> None:
         if self._options.reseed:
             reseed(self._cluster.seed, self._cluster.rank, position, part)
+
+
+def _share(rows: list[Any], batch: int) -> float:
+    """What makes the sum of the batches' gradients, each divided by their number,
+    the mean over all rows of the step."""
+    mine = [0 if one is None else one[0] for one in rows]
+    if sum(mine) == 0:
+        return 1.0  # unknown, or a step that counts nothing
+    return len(rows) * mine[batch] / sum(mine)

@@ -66,6 +66,10 @@ class Steps:
         self.batch = Batch()
         self.quiet = False  # gradients only accumulate
         self.accumulated = False  # they have, since the last step
+        # The weight of the next gradients among those that accumulate; a gradient
+        # that is weighed has a hook.
+        self.share = 1.0
+        self._weighing: list[torch.utils.hooks.RemovableHandle] = []
         self.moved = False  # the last step ended at another position
         self.ended = False  # the job has no further step
         self._begun: _native.Next | None = None
@@ -86,6 +90,21 @@ class Steps:
             for index, entry in enumerate(self._entries)
             if entry.role is Role.TRAINED
         ]
+
+    def begin_weighing(self) -> None:
+        """From now on gradients are multiplied by `share`."""
+        self.end_weighing()
+        this = weakref.ref(self)
+        self._weighing = [
+            entry.tensor.register_hook(functools.partial(_weigh, this))
+            for entry in self._entries
+            if entry.role is Role.TRAINED and entry.tensor.requires_grad
+        ]
+
+    def end_weighing(self) -> None:
+        for hook in self._weighing:
+            hook.remove()
+        self._weighing.clear()
 
     @property
     def has_gradients(self) -> bool:
@@ -226,6 +245,7 @@ class Steps:
         for hook in self._hooks:
             hook.remove()
         self._hooks.clear()
+        self.end_weighing()
         self._sender.close()
 
 
@@ -235,3 +255,11 @@ def _gradient_is_final(
     steps = this()
     if steps is not None:
         steps.gradient_is_final(index)
+
+
+def _weigh(this: weakref.ref[Steps], gradient: torch.Tensor) -> torch.Tensor | None:
+    steps = this()
+    if steps is None or steps.share == 1.0:
+        return None
+    # Rows that count nothing do so whatever their gradient is.
+    return gradient * steps.share if steps.share else torch.zeros_like(gradient)

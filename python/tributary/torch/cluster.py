@@ -195,8 +195,26 @@ class Cluster(Member):
 
     @samples.setter
     def samples(self, samples: int) -> None:
-        batch = self._trainer().sending.batch
-        batch.samples, batch.total = count("samples", samples), None
+        steps = self._trainer().sending
+        wanted = count("samples", samples)
+        if steps.has_begun and wanted != steps.batch.samples:
+            raise Misuse(
+                "cluster.samples was set after backward() had begun the step with "
+                f"{steps.batch.samples}; set it before backward() or after step()"
+            )
+        if self._trainer()._in_loop and wanted != steps.batch.samples:
+            if steps.batch.total is not None:
+                raise Misuse(
+                    "the loop over cluster.resume knows the rows of each step and sets "
+                    "cluster.samples; with accumulate, do not set it"
+                )
+            if steps.accumulated:
+                raise Misuse(
+                    f"cluster.samples was set to {steps.batch.samples} and then to "
+                    f"{wanted} for the batches of one step; give cluster.resume a "
+                    "DataLoader, which says how many rows each batch has"
+                )
+        steps.batch.samples, steps.batch.total = wanted, None
 
     def no_sync(self) -> AbstractContextManager[None]:
         """In this block backward() only accumulates gradients, as with DDP. The
@@ -253,7 +271,8 @@ class Cluster(Member):
         loader: with a length. With `sampler` it starts at the position; else
         batches before it are read and dropped. accumulate: batches of a step.
         On all but the last one step() and zero_grad() do nothing and backward()
-        accumulates; divide the loss by `micro_batches`. reseed: before each
+        accumulates; divide the mean loss by `micro_batches`. A short batch weighs
+        by its rows, where the loader tells them. reseed: before each
         batch, torch, random and numpy are seeded with a function of (seed,
         rank, step). step_scheduler, epoch_scheduler: schedulers of torch that
         this loop steps after each step or epoch; do not call their step().

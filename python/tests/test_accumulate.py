@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The gradient of a step of several batches is the mean over its rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import fake_native
+import pytest
+import torch
+from models import start
+from torch.utils.data import BatchSampler, DataLoader, SequentialSampler
+
+import tributary.torch as tributary
+
+
+def rows_of(count: int) -> torch.utils.data.TensorDataset:
+    """The gradient of the mean of w x over rows is the mean of their numbers."""
+    return torch.utils.data.TensorDataset(torch.arange(1.0, count + 1).unsqueeze(1))
+
+
+def join(
+    monkeypatch: Any, rank: int = 0, world: int = 1, **keywords: Any
+) -> tuple[tributary.Cluster, Any, Any]:
+    monkeypatch.setenv("TRIBUTARY_RANK", str(rank))
+    monkeypatch.setenv("TRIBUTARY_WORLD_SIZE", str(world))
+    monkeypatch.setattr(fake_native.Session, "world", world)
+    return start(torch.nn.Linear(1, 1, bias=False), **keywords)
+
+
+def gradients(
+    cluster: tributary.Cluster,
+    optimizer: Any,
+    session: Any,
+    loader: Any,
+    accumulate: int,
+) -> list[tuple[int, float]]:
+    """(samples, gradient) of each step."""
+    (weight,) = optimizer.param_groups[0]["params"]
+    steps = []
+    with cluster:
+        for _, (x,) in cluster.resume(loader, accumulate=accumulate):
+            optimizer.zero_grad()
+            ((weight * x).mean() / cluster.micro_batches).backward()
+            optimizer.step()
+            if not cluster.accumulating:
+                gradient = round(float(session.gradients[0][0]), 5)
+                steps.append((session.begun[-1][0], gradient))
+    return steps
+
+
+def own(cluster: tributary.Cluster, data: Any, batch: int) -> DataLoader[Any]:
+    sampler = cluster.sampler(data, shuffle=False)
+    return DataLoader(data, batch_size=batch, sampler=sampler)
+
+
+@pytest.mark.parametrize(
+    ("rows", "batch", "accumulate", "wanted"),
+    [
+        (8, 2, 4, [(8, 4.5)]),
+        (7, 2, 4, [(7, 4.0)]),
+        (7, 2, 3, [(6, 3.5), (1, 7.0)]),
+        (5, 4, 9, [(5, 3.0)]),
+        (3, 2, 1, [(2, 1.5), (1, 3.0)]),
+    ],
+)
+def test_a_short_batch_weighs_by_its_rows(
+    monkeypatch: Any, rows: int, batch: int, accumulate: int, wanted: Any
+) -> None:
+    joined = join(monkeypatch)
+    loader = own(joined[0], rows_of(rows), batch)
+    assert gradients(*joined, loader, accumulate) == wanted
+
+
+# Rank 0 has rows 1, 3, 5, rank 1 has rows 2 and 4 and computes on 2 once more.
+@pytest.mark.parametrize(("rank", "wanted"), [(0, [(3, 3.0)]), (1, [(2, 3.0)])])
+@pytest.mark.parametrize("padding", [1.0, float("nan")])
+def test_a_row_that_fills_a_batch_counts_nothing(
+    monkeypatch: Any, rank: int, wanted: Any, padding: float
+) -> None:
+    joined = join(monkeypatch, rank, 2)
+    loader = own(joined[0], rows_of(5), 1)
+    if rank == 1:
+        # The third batch's gradient, whatever it is.
+        (weight,) = joined[1].param_groups[0]["params"]
+        parts: list[int] = []
+
+        def spoil(gradient: torch.Tensor) -> torch.Tensor:
+            parts.append(1)
+            return gradient * padding if len(parts) == 3 else gradient
+
+        weight.register_hook(spoil)
+    assert gradients(*joined, loader, 3) == wanted
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda data: DataLoader(data, batch_size=2),
+        lambda data: DataLoader(
+            data, batch_sampler=BatchSampler(SequentialSampler(data), 2, False)
+        ),
+    ],
+)
+def test_rows_are_known_of_other_loaders_too(monkeypatch: Any, make: Any) -> None:
+    joined = join(monkeypatch)
+    # Ranks weigh equally without our sampler, as with DDP.
+    assert gradients(*joined, make(rows_of(7)), 4) == [(1, 4.0)]
+
+
+def test_batches_of_unknown_rows_weigh_equally(monkeypatch: Any) -> None:
+    joined = join(monkeypatch)
+    batches = [(torch.tensor([1.0, 2.0]),), (torch.tensor([6.0]),)]
+    assert gradients(*joined, batches, 2) == [(1, 3.75)]
+
+
+def test_with_a_scaler_rows_weigh_as_well(monkeypatch: Any) -> None:
+    scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
+    cluster, optimizer, session = join(monkeypatch, scaler=scaler)
+    (weight,) = optimizer.param_groups[0]["params"]
+    with cluster:
+        loader = own(cluster, rows_of(7), 2)
+        for _, (x,) in cluster.resume(loader, accumulate=4):
+            loss = (weight * x).mean() / cluster.micro_batches
+            scaler.scale(loss).backward()
+            if not cluster.accumulating:
+                scaler.step(optimizer)
+                scaler.update()
+    assert session.gradients[0].tolist() == [4.0]
+
+
+def test_after_the_loop_gradients_are_not_weighed(monkeypatch: Any) -> None:
+    cluster, optimizer, session = join(monkeypatch)
+    (weight,) = optimizer.param_groups[0]["params"]
+    with cluster:
+        for _ in cluster.resume(own(cluster, rows_of(3), 2), accumulate=2):
+            break
+        optimizer.zero_grad()
+        weight.sum().backward()
+        optimizer.step()
+    assert session.gradients[0].tolist() == [1.0]
+
+
+def test_samples_in_the_batches_of_a_step(monkeypatch: Any) -> None:
+    cluster, optimizer, session = join(monkeypatch)
+    (weight,) = optimizer.param_groups[0]["params"]
+    with cluster:
+        for _ in cluster.resume([1, 2], accumulate=2):
+            cluster.samples = 3
+            weight.sum().backward()
+            optimizer.step()
+    assert session.begun == [(3, [0.1])]
+    cluster, optimizer, _ = join(monkeypatch)
+    (weight,) = optimizer.param_groups[0]["params"]
+    with pytest.raises(tributary.Misuse, match="the batches of one step"), cluster:
+        for batch in cluster.resume([1, 2], accumulate=2):
+            cluster.samples = batch[1]
+            weight.sum().backward()
+            optimizer.step()
+    cluster, optimizer, _ = join(monkeypatch)
+    with pytest.raises(tributary.Misuse, match="knows the rows"), cluster:
+        for _ in cluster.resume(own(cluster, rows_of(4), 2), accumulate=2):
+            cluster.samples = 2
