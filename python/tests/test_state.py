@@ -45,17 +45,6 @@ def test_a_roll_back_at_the_end_changes_staged_weights_and_goes_on() -> None:
     assert cluster.finish()
 
 
-def test_buffers_that_no_server_holds() -> None:
-    model = mlp()
-    model.register_buffer("mask", torch.tensor([True, False]))
-    cluster, _, session = start(model)
-    assert "mask" not in session.names and "mask" in cluster.state_dict()
-    cluster.finish()
-    model.register_buffer("phase", torch.zeros(2, dtype=torch.complex64))
-    with pytest.raises(Misuse, match="phase is torch.complex64"):
-        start(model)
-
-
 def test_names_that_cannot_be_declared() -> None:
     weight, other = (torch.nn.Parameter(torch.ones(2)) for _ in range(2))
     with pytest.raises(Misuse, match="cannot contain \\*"):

@@ -34,3 +34,12 @@ def _imported(array: Any) -> npt.NDArray[Any]:
 def float32_copy(name: str, array: Any) -> npt.NDArray[np.float32]:
     """In C order, little-endian."""
     return np.array(host_view(name, array), dtype="<f4", order="C")
+
+
+def stored_copy(name: str, array: Any) -> npt.NDArray[Any]:
+    """As a safetensors file holds it: integers and booleans as they are, other
+    numbers as float32; in C order, little-endian."""
+    view = array if isinstance(array, np.ndarray) else _imported(array)
+    if view.dtype.kind not in "iub":
+        return float32_copy(name, view)
+    return np.array(view, dtype=view.dtype.newbyteorder("<"), order="C")

@@ -7,21 +7,30 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tributary import _native
-from tributary._arrays import float32_copy
+from tributary._arrays import stored_copy
+from tributary._bits import decoded
 from tributary._errors import Missing
 
-Arrays = dict[str, npt.NDArray[np.float32]]
+Arrays = dict[str, npt.NDArray[Any]]
 
 _MANIFEST = "manifest.ckpt"
+# By numpy's names.
+_DTYPES = {
+    **{"f4": "F32", "b1": "BOOL"},
+    **{"i1": "I8", "i2": "I16", "i4": "I32", "i8": "I64"},
+    **{"u1": "U8", "u2": "U16", "u4": "U32", "u8": "U64"},
+}
 
 
 def load_checkpoint(path: str | os.PathLike[str], *, optimizer: bool = False) -> Arrays:
-    """The float32 tensors of a Tributary checkpoint, by the names of the model.
+    """The tensors of a Tributary checkpoint, by the names of the model: float32, but
+    for buffers that float32 cannot hold, which have their own types.
 
     path: a checkpoint, or a directory of checkpoints (a run directory too),
     whose newest is read. optimizer: also the optimizer's tensors, as
@@ -35,7 +44,11 @@ def load_checkpoint(path: str | os.PathLike[str], *, optimizer: bool = False) ->
         for parameter, (name, shape) in enumerate(reader.parameters):
             values = np.empty(shape, np.float32)
             reader.read(tensor, parameter, values)
-            tensors[f"optimizer.{state}.{name}" if state else name] = values
+            if state:
+                tensors[f"optimizer.{state}.{name}"] = values
+            else:
+                name, values = decoded(name, values)
+                tensors[name] = values
     return tensors
 
 
@@ -52,13 +65,14 @@ def _folder_of(path: Path) -> Path:
 def save_safetensors(
     path: str | os.PathLike[str], tensors: Mapping[str, npt.ArrayLike]
 ) -> None:
-    """Writes float32 tensors as a safetensors file, which is whole or absent."""
-    arrays = {name: float32_copy(name, tensor) for name, tensor in tensors.items()}
+    """Writes tensors as a safetensors file, which is whole or absent: floating-point
+    numbers as float32, integers and booleans as they are."""
+    arrays = {name: stored_copy(name, tensor) for name, tensor in tensors.items()}
     header: dict[str, object] = {}
     at = 0
     for name, array in arrays.items():
         header[name] = {
-            "dtype": "F32",
+            "dtype": _DTYPES[array.dtype.str.lstrip("<|")],
             "shape": list(array.shape),
             "data_offsets": [at, at + array.nbytes],
         }

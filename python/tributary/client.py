@@ -104,6 +104,13 @@ class Client(Member):
         weights = {name: float32_copy(name, array) for name, array in arrays.items()}
         if not weights:
             raise Misuse("there are no parameters to declare")
+        for name, array in weights.items():
+            if not np.isfinite(array).all():
+                at = int(np.isfinite(array).reshape(-1).argmin())
+                raise InvalidSetting(
+                    f"{name} holds {array.reshape(-1)[at]} at element {at}; the "
+                    "servers take finite weights"
+                )
         declared: list[Declared] = [
             (name, list(array.shape), 0.0, array.reshape(-1))
             for name, array in weights.items()

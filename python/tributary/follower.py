@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from tributary import _native
+from tributary._bits import decoded
 from tributary._environment import Place, operator_folder
 from tributary._errors import Stopped
 
@@ -25,8 +26,9 @@ class Snapshot:
     # contributions one by one, or its weights change faster than they can be
     # read; then `updates` is the smallest number of all.
     consistent: bool
-    # By name, float32, of the declared shapes.
-    weights: dict[str, npt.NDArray[np.float32]]
+    # By name, of the declared shapes: float32, but for buffers that float32 cannot
+    # hold, which have their own types.
+    weights: dict[str, npt.NDArray[Any]]
 
 
 class Follower:
@@ -64,12 +66,12 @@ class Follower:
         in time; the message says what was waited for.
         """
         oldest, newest, tensors = self._native.read(min_updates)
-        weights = {
-            name: tensor.reshape(shape)
+        weights = dict(
+            decoded(name, tensor.reshape(shape))
             for (name, shape), tensor in zip(
                 self._native.parameters, tensors, strict=True
             )
-        }
+        )
         return Snapshot(oldest, oldest == newest, weights)
 
     def __iter__(self) -> Iterator[Snapshot]:

@@ -4,19 +4,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
 import torch
 
+from tributary._bits import name_of_bits
 from tributary._errors import InvalidSetting, Misuse
 from tributary._names import hint
 from tributary._optimizers import spec_of
+from tributary.torch._bits import WITH_BITS, needs_bits
 
 Group = dict[str, Any]
 Model = torch.nn.Module | Iterable[Mapping[str, Any]]
 Places = dict[int, tuple[Mapping[str, Any], str]]  # by id of the tensor
+
+
+_REMEDY = (
+    '; register the buffer with persistent=False, or pass buffers="local", which '
+    "leaves all buffers to the program"
+)
 
 
 class Role(Enum):
@@ -34,6 +42,15 @@ class Entry:
     role: Role
     # Where the model has it: the dict of a module, and its key there.
     place: tuple[Mapping[str, Any], str] | None = None
+    as_bits: bool = False  # travels as its bits, which float32 cannot hold
+
+    @property
+    def declared_name(self) -> str:
+        """The name that servers and checkpoints know."""
+        if not self.as_bits:
+            return self.name
+        dtype = str(self.tensor.dtype).removeprefix("torch.")
+        return name_of_bits(self.name, dtype, self.tensor.shape)
 
     def is_in_place(self) -> bool:
         """Whether the model still has this tensor."""
@@ -102,6 +119,7 @@ def declare(
             role = Role.TRAINED if trained else Role.FROZEN
             place = places.get(id(parameter))
             entries.append(Entry(name, parameter, role, place))
+    entries = [entry for entry in entries if entry.tensor.numel() > 0]
     for entry in entries:
         _check(entry)
     devices = {e.tensor.device for e in entries}
@@ -114,6 +132,7 @@ def declare(
         )
     if not any(e.role is Role.TRAINED for e in entries):
         raise Misuse("no parameter of the model requires a gradient")
+    entries = [_with_values(entry) for entry in entries]
     trained_names = {id(e.tensor): e.name for e in entries if e.role is Role.TRAINED}
     group_names = [
         [trained_names[id(p)] for p in g["params"] if id(p) in trained_names]
@@ -180,14 +199,14 @@ def _buffers_of(model: torch.nn.Module, places: Places) -> list[Entry]:
     return [
         Entry(name, buffer, Role.BUFFER, places.get(id(buffer)))
         for name, buffer in model.named_buffers()
-        if name in saved and buffer.dtype is not torch.bool
+        if name in saved
     ]
 
 
 def _check(entry: Entry) -> None:
     if "*" in entry.name:
         raise Misuse(f'a declared name cannot contain *, got "{entry.name}"')
-    dtype = entry.tensor.dtype
+    tensor, dtype = entry.tensor, entry.tensor.dtype
     if entry.role is not Role.BUFFER and dtype not in (
         torch.float32,
         torch.bfloat16,
@@ -198,8 +217,34 @@ def _check(entry: Entry) -> None:
             "float32, bfloat16 and float16 parameters, so convert the model, for "
             "example with model.float()"
         )
-    if dtype.is_complex:
-        raise Misuse(f"{entry.name} is {dtype}, which the servers cannot hold")
+    if tensor.layout is not torch.strided or tensor.is_quantized:
+        kind = "quantized" if tensor.is_quantized else str(tensor.layout)
+        raise Misuse(
+            f"{entry.name} is {kind}, wanted an ordinary tensor"
+            + (_REMEDY if entry.role is Role.BUFFER else "")
+        )
+
+
+def _with_values(entry: Entry) -> Entry:
+    """The entry, once its values are known to travel."""
+    tensor = entry.tensor.detach()
+    if entry.role is Role.BUFFER:
+        if not needs_bits(tensor):
+            return entry
+        if tensor.dtype in WITH_BITS:
+            return replace(entry, as_bits=True)
+        raise Misuse(
+            f"the buffer {entry.name} is {tensor.dtype} and has values that float32 "
+            f"cannot hold{_REMEDY}"
+        )
+    finite = torch.isfinite(tensor).reshape(-1)
+    if not bool(finite.all()):
+        at = int(finite.int().argmin())
+        raise InvalidSetting(
+            f"{entry.name} holds {tensor.reshape(-1)[at].item()} at element {at}; the "
+            "servers take finite weights"
+        )
+    return entry
 
 
 def group_settings(

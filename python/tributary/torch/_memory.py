@@ -13,7 +13,8 @@ from typing import Any
 import torch
 
 from tributary._errors import Error, Misuse
-from tributary.torch._declare import Entry
+from tributary.torch._bits import bytes_of, put_bytes
+from tributary.torch._declare import Entry, Role
 
 
 class Weights:
@@ -31,16 +32,17 @@ class Weights:
         self._pointer = tensor.data_ptr()
         self.direct = (
             not staged
+            and not entry.as_bits
             and tensor.device.type == "cpu"
             and tensor.dtype is torch.float32
             and tensor.is_contiguous()
         )
         if self.direct:
             self.memory = tensor.detach()
-        else:
-            pinned = tensor.is_cuda
-            self.memory = torch.empty(self._shape, pin_memory=pinned)
-            self.memory.copy_(tensor.detach())
+            return
+        value = bytes_of(tensor) if entry.as_bits else tensor.detach()
+        self.memory = torch.empty(value.shape, pin_memory=tensor.is_cuda)
+        self.memory.copy_(value)
 
     @property
     def tensor(self) -> torch.Tensor:
@@ -51,6 +53,11 @@ class Weights:
     def flat(self) -> torch.Tensor:
         """[number of elements], float32, contiguous."""
         return self.memory.reshape(-1)
+
+    @property
+    def holds_more(self) -> bool:
+        """The memory holds the whole weight, of which the tensor may be rounded."""
+        return self.tensor.dtype.is_floating_point and not self._entry.as_bits
 
     def check(self) -> None:
         """Misuse: the tensor's shape or memory is another one than declared."""
@@ -78,7 +85,9 @@ class Weights:
         if self.direct:
             return
         tensor = self._entry.tensor
-        if tensor.dtype.is_floating_point:
+        if self._entry.as_bits:
+            put_bytes(self.memory.round().to(torch.uint8), tensor)
+        elif tensor.dtype.is_floating_point:
             tensor.copy_(self.memory, non_blocking=tensor.is_cuda)
         else:
             tensor.copy_(self.memory.round())

@@ -14,6 +14,7 @@ import torch
 
 from tributary import _native
 from tributary._errors import Misuse, Stopped
+from tributary.torch._bits import EXACT_INTEGERS, bytes_of
 from tributary.torch._declare import Entry, Role
 from tributary.torch._memory import Weights, make_sender
 
@@ -56,8 +57,13 @@ class Steps:
         self._on_step = on_step
         self._lock = threading.Lock()  # several devices run hooks in threads
         self._memory = [
-            torch.from_numpy(session.gradient(i)).view(e.tensor.shape)
-            for i, e in enumerate(self._entries)
+            torch.from_numpy(session.gradient(i)).view(weights[i].memory.shape)
+            for i in range(len(self._entries))
+        ]
+        self._integers = [
+            (entry.name, its.memory)
+            for entry, its in zip(self._entries, weights, strict=True)
+            if entry.tensor.dtype in (torch.int32, torch.int64) and not entry.as_bits
         ]
         self._sender = make_sender(session, self._entries, self._memory)
         for index, entry in enumerate(self._entries):
@@ -186,6 +192,7 @@ class Steps:
                 )
                 self.moved = after is _native.Next.MOVED
                 self.ended = after is _native.Next.END
+                self._check_buffers()
             else:
                 self.moved = self._begun is _native.Next.MOVED
             self.write_back()
@@ -198,12 +205,37 @@ class Steps:
             self.batch.data_seconds = 0.0
             self._last_end = time.monotonic()
 
-    def _check_sent(self) -> None:
-        """Misuse: a gradient was changed after it was sent."""
-        for index, version in self._versions.items():
-            entry = self._entries[index]
-            gradient = entry.tensor.grad
-            if gradient is not None and gradient._version != version:
+    def _check_begun(self) -> None:
+        """Misuse: what the step has sent, or its weights, were changed since."""
+        if self._rates() != self._step_rates:
+            raise Misuse(
+                "lr was changed after backward() had begun the step with "
+                f"{self._step_rates}; change it before backward() or after step()"
+            )
+        for weights in self._weights:
+            weights.check_version()
+        if any(sent.is_reached for sent in self._sent.values()):
+            self._sender.flush()  # then memory holds what was sent
+        for index, sent in self._sent.items():
+            sent.check(self._entries[index].tensor.grad, self._memory[index])
+
+    def _check_buffers(self) -> None:
+        """Misuse: the ranks have no common value of a buffer."""
+        for name, memory in self._integers:
+            if float(memory.abs().max()) >= EXACT_INTEGERS:
+                raise Misuse(
+                    f"the buffer {name} has reached {EXACT_INTEGERS}, and float32, in "
+                    "which it travels, rounds larger integers; begin with a smaller "
+                    'value, register it with persistent=False, or pass buffers="local"'
+                )
+        if self._buffers != "average" or self.moved or self._session.skipped:
+            return
+        for entry, its, sent in zip(
+            self._entries, self._weights, self._memory, strict=True
+        ):
+            if not entry.as_bits or self.batch.samples == 0:
+                continue
+            if not torch.equal(sent, its.memory.round()):
                 raise Misuse(
                     f"the gradient of {entry.name} was changed after backward() had "
                     "sent it; clip with cluster.optimizer(..., clip_norm=...), and "
@@ -224,7 +256,8 @@ class Steps:
         self._sender.flush()
 
     def _send_buffer(self, index: int) -> None:
-        value = self._entries[index].tensor.detach()
+        entry = self._entries[index]
+        value = bytes_of(entry.tensor) if entry.as_bits else entry.tensor.detach()
         if self._buffers == "rank0":
             value = value.float() * self._rank0_factor()
         self._sender.send(index, self._memory[index], value)

@@ -150,7 +150,7 @@ class Cluster(Member):
         """With the values of load_state_dict, not rounded to the parameters' types."""
         weights = [Weights(entry, staged) for entry in entries]
         for entry, its in zip(entries, weights, strict=True):
-            if entry.name in self._initial:
+            if entry.name in self._initial and not entry.as_bits:
                 its.memory.copy_(self._initial[entry.name])
         return weights
 
@@ -167,7 +167,7 @@ class Cluster(Member):
         self._join(
             settings,
             [
-                (e.name, list(e.tensor.shape), _momentum(e), w.flat)
+                (e.declared_name, list(w.memory.shape), _momentum(e), w.flat)
                 for e, w in zip(declared.entries, weights, strict=True)
             ],
             device=_device_text(declared),
@@ -309,7 +309,7 @@ class Cluster(Member):
         copies = {}
         for name, tensor in named.items():
             weights = self._weights.get(id(tensor))
-            if weights is not None and tensor.dtype.is_floating_point:
+            if weights is not None and weights.holds_more:
                 copies[name] = weights.memory.detach().clone()
             elif isinstance(tensor, torch.Tensor):
                 copies[name] = tensor.detach().cpu().clone()
