@@ -162,9 +162,9 @@ def test_staged_weights_change_in_step_only() -> None:
     cluster, optimizer, session = start(model, staged=True)
     pointers = {p.data_ptr() for p in model.parameters()}
     assert not pointers & {w.ctypes.data for w in session.weights}
-    session.weights[0][:] = 3
-    assert not (model[0].weight == 3).any()
     loss_of(model, batch()).backward()
+    session.weights[0][:] = 3  # as soon as the gradient has left
+    assert not (model[0].weight == 3).any()
     optimizer.step()
     assert model[0].weight.flatten().tolist() == session.weights[0].tolist()
     cluster.finish()

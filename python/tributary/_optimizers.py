@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +20,7 @@ class Kind:
 
     lr: float | None  # the default rate; None: it must be given
     keywords: Mapping[str, Fields]
+    defaults: Mapping[str, Any]  # of the keywords, as in the job file
     rate_field: str = "learning_rate"
     decays: bool = True
     more: Mapping[str, Fields] = field(default_factory=dict)
@@ -30,12 +32,18 @@ class Kind:
             fields |= {"weight_decay": ("weight_decay",), "decay_on": ("decay_on",)}
         return fields
 
+    def options_of(self) -> dict[str, Any]:
+        """The options of a group in torch's form, with their defaults."""
+        decay = {"weight_decay": 0.0} if self.decays else {}
+        return {**decay, **self.defaults}
+
 
 _ADAM: dict[str, Fields] = {
     "betas": ("beta1", "beta2"),
     "eps": ("epsilon",),
     "amsgrad": ("amsgrad",),
 }
+_ADAM_DEFAULTS = {"betas": (0.9, 0.999), "eps": 1e-8, "amsgrad": False}
 KINDS: dict[str, Kind] = {
     "sgd": Kind(
         None,
@@ -44,9 +52,10 @@ KINDS: dict[str, Kind] = {
             "dampening": ("dampening",),
             "nesterov": ("nesterov",),
         },
+        {"momentum": 0.0, "dampening": 0.0, "nesterov": False},
     ),
-    "adam": Kind(1e-3, _ADAM),
-    "adamw": Kind(1e-3, _ADAM),
+    "adam": Kind(1e-3, _ADAM, _ADAM_DEFAULTS),
+    "adamw": Kind(1e-3, _ADAM, {**_ADAM_DEFAULTS, "weight_decay": 1e-2}),
     "adagrad": Kind(
         1e-2,
         {
@@ -54,6 +63,7 @@ KINDS: dict[str, Kind] = {
             "initial_accumulator_value": ("initial_accumulator",),
             "eps": ("epsilon",),
         },
+        {"lr_decay": 0.0, "initial_accumulator_value": 0.0, "eps": 1e-10},
     ),
     "rmsprop": Kind(
         1e-2,
@@ -63,6 +73,7 @@ KINDS: dict[str, Kind] = {
             "momentum": ("momentum",),
             "centered": ("centered",),
         },
+        {"alpha": 0.99, "eps": 1e-8, "momentum": 0.0, "centered": False},
     ),
     "lamb": Kind(
         1e-3,
@@ -73,8 +84,12 @@ KINDS: dict[str, Kind] = {
             "clip_min": ("clip_min",),
             "clip_max": ("clip_max",),
         },
+        {
+            **{"betas": (0.9, 0.999), "eps": 1e-6, "bias_correction": True},
+            **{"clip_min": 0.0, "clip_max": 0.0},
+        },
     ),
-    "lion": Kind(1e-4, {"betas": ("beta1", "beta2")}),
+    "lion": Kind(1e-4, {"betas": ("beta1", "beta2")}, {"betas": (0.9, 0.99)}),
     "adafactor": Kind(
         1e-2,
         {
@@ -82,6 +97,7 @@ KINDS: dict[str, Kind] = {
             "eps": ("epsilon1", "epsilon2"),
             "d": ("clip_threshold",),
         },
+        {"beta2_decay": -0.8, "eps": (None, 1e-3), "d": 1.0},
     ),
     "ftrl": Kind(
         0.1,
@@ -91,6 +107,7 @@ KINDS: dict[str, Kind] = {
             "l2": ("l2",),
             "initial_accumulator_value": ("initial_accumulator",),
         },
+        {"beta": 1.0, "l1": 0.0, "l2": 0.0, "initial_accumulator_value": 0.0},
         rate_field="alpha",
         decays=False,
     ),
@@ -131,6 +148,11 @@ def spec_of(name: str, keywords: Mapping[str, Any]) -> dict[str, Any]:
                 f'{name} has no keyword "{keyword}"{hint(keyword, fields)}'
             )
         spec |= _values(name, keyword, fields[keyword], value)
+    rate_field = fields["lr"][0]
+    if spec.get(rate_field) == 0 and name != "ftrl":
+        # The job file wants a rate above 0. The rates of the steps travel with
+        # them, so this one is only recorded.
+        spec[rate_field] = sys.float_info.min
     return {name: spec}
 
 

@@ -22,7 +22,8 @@ class Weights:
 
     A contiguous float32 tensor on the CPU is that memory itself. Other tensors
     have float32 memory of their own, from which `write_back` copies: it holds
-    the weights that a bfloat16 parameter only rounds. staged: always so.
+    the weights that a bfloat16 parameter only rounds. staged: always so. Between
+    two steps the weights are the servers': `check` finds what the program writes.
     """
 
     def __init__(self, entry: Entry, staged: bool) -> None:
@@ -30,6 +31,7 @@ class Weights:
         self._entry = entry
         self._shape = tensor.shape
         self._pointer = tensor.data_ptr()
+        self._version = 0
         self.direct = (
             not staged
             and not entry.as_bits
@@ -60,7 +62,7 @@ class Weights:
         return self.tensor.dtype.is_floating_point and not self._entry.as_bits
 
     def check(self) -> None:
-        """Misuse: the tensor's shape or memory is another one than declared."""
+        """Misuse: the tensor's shape, memory or value is another one than it was."""
         tensor, name = self._entry.tensor, self._entry.name
         if not self._entry.is_in_place():
             raise Misuse(
@@ -79,6 +81,55 @@ class Weights:
                 "parameter.data = ...; do this before cluster.optimizer, or write "
                 "into the parameter with copy_"
             )
+        if self._entry.role is not Role.BUFFER and self._is_written():
+            raise Misuse(self._written())
+
+    def check_version(self) -> None:
+        """Misuse: the program has written into the weight. Sees less than `check`,
+        and may be called within a step."""
+        role = self._entry.role
+        if role is not Role.BUFFER and _version_of(self.tensor) != self._version:
+            raise Misuse(self._written())
+
+    def _is_written(self) -> bool:
+        tensor = self.tensor
+        is_same = (
+            _version_of(tensor) == self._version and tensor.data_ptr() == self._pointer
+        )
+        # The servers write into a direct tensor's memory, so nothing else has its
+        # value. Other tensors are compared where a counter has moved, and on the
+        # CPU always: there a write through `.data` moves none.
+        if is_same and (self.direct or tensor.is_cuda):
+            return False
+        if self.direct or not _has_value(tensor, self.memory):
+            return True
+        self.seal()
+        return False
+
+    def _written(self) -> str:
+        name = self._entry.name
+        if self._entry.role is Role.FROZEN:
+            return (
+                f"the program has written into {name}, which is frozen, so the servers "
+                "would put its first value back; leave frozen parameters to the "
+                'program with cluster.optimizer(..., frozen="local")'
+            )
+        staged = (
+            "; where the program has put the old values back, pass staged=True"
+            if self.direct
+            else ""
+        )
+        return (
+            f"the program has written into {name} since the last step, and the servers "
+            "would put their weights back; load weights before cluster.optimizer "
+            "(cluster.load_state_dict), and change others in a copy of the model"
+            f"{staged}"
+        )
+
+    def seal(self) -> None:
+        """The tensor's present value is the servers'."""
+        self._pointer = self.tensor.data_ptr()
+        self._version = _version_of(self.tensor)
 
     @torch.no_grad()
     def write_back(self) -> None:
@@ -91,6 +142,21 @@ class Weights:
             tensor.copy_(self.memory, non_blocking=tensor.is_cuda)
         else:
             tensor.copy_(self.memory.round())
+        self.seal()
+
+
+def _version_of(tensor: torch.Tensor) -> int:
+    return 0 if tensor.is_inference() else tensor._version
+
+
+def _has_value(tensor: torch.Tensor, memory: torch.Tensor) -> bool:
+    """Whether write_back would change no bit of the tensor."""
+    bits = torch.int32 if tensor.element_size() == 4 else torch.int16
+    wanted = memory.to(tensor.device, tensor.dtype)
+    return torch.equal(
+        tensor.detach().contiguous().view(-1).view(bits),
+        wanted.contiguous().view(-1).view(bits),
+    )
 
 
 class HostSender:

@@ -17,6 +17,7 @@ from tributary._errors import Misuse, Stopped
 from tributary.torch._bits import EXACT_INTEGERS, bytes_of
 from tributary.torch._declare import Entry, Role
 from tributary.torch._memory import Weights, make_sender
+from tributary.torch._sent import Sent
 
 
 @dataclass
@@ -79,11 +80,14 @@ class Steps:
         self.moved = False  # the last step ended at another position
         self.ended = False  # the job has no further step
         self._begun: _native.Next | None = None
-        self._sent: set[int] = set()  # or, deferred, whose gradient is final
-        self._versions: dict[int, int] = {}  # of the gradients that were sent
+        self._step_rates: list[float] = []
+        self._final: set[int] = set()  # whose gradient is; also sent, unless deferred
+        self._sent: dict[int, Sent] = {}
         self._last_end = time.monotonic()
         self._hooks = self._add_hooks()
         self.write_back()
+        for one in self._weights:
+            one.seal()
 
     # Gradients.
 
@@ -114,7 +118,12 @@ class Steps:
 
     @property
     def has_gradients(self) -> bool:
-        return self._begun is not None or bool(self._sent)
+        return self._begun is not None or bool(self._final)
+
+    @property
+    def has_begun(self) -> bool:
+        """Gradients of the present step have been sent."""
+        return self._begun is not None
 
     def gradient_is_final(self, index: int) -> None:
         """A hook of autograd: the gradient of the step, or of a part of it."""
@@ -123,7 +132,7 @@ class Steps:
             return
         with self._lock:
             name = self._entries[index].name
-            if index in self._sent:
+            if index in self._final:
                 raise Misuse(
                     f"the gradient of {name} was computed twice in one step; call "
                     "optimizer.step() after each backward(), or put all but the "
@@ -134,7 +143,7 @@ class Steps:
                 self._begin()
                 if self._begun is _native.Next.STEP:
                     self._send(index)
-            self._sent.add(index)
+            self._final.add(index)
 
     def _begin(self) -> None:
         if self._begun is not None:
@@ -143,7 +152,8 @@ class Steps:
             raise Stopped("the job has ended: there is no further step")
         for weights in self._weights:
             weights.check()
-        self._begun = self._session.begin_step(self.batch.samples, self._rates())
+        self._step_rates = self._rates()
+        self._begun = self._session.begin_step(self.batch.samples, self._step_rates)
         if self._begun is _native.Next.END:
             self.ended = True
 
@@ -154,10 +164,10 @@ class Steps:
             memory.zero_()
             self._session.gradient_ready(index)
             return
+        if not self._deferred:
+            self._sent[index] = Sent(self._entries[index].name, gradient)
         if gradient.is_sparse:
             gradient = gradient.to_dense()
-        else:
-            self._versions[index] = gradient._version
         if scale is not None:
             gradient = gradient.detach().float() / scale.to(gradient.device)
         self._sender.send(index, memory, gradient.detach())
@@ -181,7 +191,8 @@ class Steps:
             )
         self.moved = False
         try:
-            self._check_sent()
+            if self._begun is not None:
+                self._check_begun()
             self._begin()
             if self._begun is _native.Next.STEP:
                 self._send_rest(scale)
@@ -199,8 +210,10 @@ class Steps:
             self._on_step()
         finally:
             self._begun = None
+            self._final.clear()
+            for sent in self._sent.values():
+                sent.release()
             self._sent.clear()
-            self._versions.clear()
             self.accumulated = False
             self.batch.data_seconds = 0.0
             self._last_end = time.monotonic()
@@ -237,9 +250,9 @@ class Steps:
                 continue
             if not torch.equal(sent, its.memory.round()):
                 raise Misuse(
-                    f"the gradient of {entry.name} was changed after backward() had "
-                    "sent it; clip with cluster.optimizer(..., clip_norm=...), and "
-                    "scale the loss instead of gradients"
+                    f"the ranks have different values in the buffer {entry.name}, of "
+                    f"which {entry.tensor.dtype} has no mean; pass "
+                    'buffers="rank0" or "local", or make it float32'
                 )
 
     def _send_rest(self, scale: torch.Tensor | None) -> None:
@@ -247,7 +260,7 @@ class Steps:
         for index in reversed(range(len(self._entries))):
             entry = self._entries[index]
             if entry.role is Role.TRAINED:
-                if self._deferred or index not in self._sent:
+                if self._deferred or index not in self._final:
                     self._send(index, scale)
             elif entry.role is Role.FROZEN:
                 self._session.gradient_ready(index)

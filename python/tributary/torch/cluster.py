@@ -104,9 +104,9 @@ class Cluster(Member):
         parameters in no group are frozen. buffers: "average" (the mean of the
         ranks' values after each step, weighted by samples), "rank0", or "local"
         (not sent). frozen: "declare" parameters without a gradient, so that
-        checkpoints hold them, or leave them "local". staged: weights change in
-        step() only, and not already during backward, at the price of a copy.
-        scaler: the GradScaler of the training loop. total_steps,
+        checkpoints hold them, or leave them "local" to the program. staged:
+        weights change in step() only, and not already during backward, at the
+        price of a copy. scaler: the GradScaler of the training loop. total_steps,
         steps_per_epoch: for `tributary status`. data_checksum: of the training
         data (tributary._native.crc32c), compared among the ranks.
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -25,7 +26,7 @@ class Optimizer(torch.optim.Optimizer):
 
     Made by `Cluster.optimizer`. Schedulers of torch.optim.lr_scheduler change
     `param_groups[i]["lr"]`, which travels with each step and must be equal on
-    every rank. Other options of a group are fixed.
+    every rank. Everything else in `param_groups` is fixed.
     """
 
     # GradScaler then calls step() also when a gradient is not finite.
@@ -39,10 +40,14 @@ class Optimizer(torch.optim.Optimizer):
         rate_groups: Sequence[int],
         scaler: torch.amp.GradScaler | None,
     ) -> None:
-        defaults = {"lr": kind_of(kind).lr, **keywords}
+        defaults = {"lr": kind_of(kind).lr, **kind_of(kind).options_of(), **keywords}
         self._fixed: list[dict[str, Any]] | None = None
         super().__init__(declared.groups, defaults)
         self._fixed = [_options(group) for group in self.param_groups]
+        self._members = [list(group["params"]) for group in self.param_groups]
+        self._untrained = [
+            p for group in self._members for p in group if not p.requires_grad
+        ]
         self._kind = kind
         self._rate_groups = list(rate_groups)
         self._scaler = scaler
@@ -89,17 +94,46 @@ class Optimizer(torch.optim.Optimizer):
         return self.sending._session.skipped
 
     def _rates(self) -> list[float]:
-        assert self._fixed is not None
+        """The rates of the next step. Misuse: something else has changed, which
+        would have no effect."""
+        self._check_groups()
         for index, group in enumerate(self.param_groups):
-            now, fixed = _options(group), self._fixed[index]
-            changed = [key for key in fixed if now.get(key) != fixed[key]]
-            if changed:
-                raise Misuse(
-                    f"{changed[0]} of parameter group {index} was changed from "
-                    f"{fixed[changed[0]]} to {now.get(changed[0])}; only lr can "
-                    "change while the job runs"
-                )
+            self._check_options(index, _options(group))
         return [rate(self.param_groups[i]["lr"]) for i in self._rate_groups]
+
+    def _check_groups(self) -> None:
+        groups = [group["params"] for group in self.param_groups]
+        if len(groups) != len(self._members) or not all(
+            len(now) == len(fixed) and all(map(operator.is_, now, fixed))
+            for now, fixed in zip(groups, self._members, strict=True)
+        ):
+            raise Misuse(
+                "the parameters in param_groups are others than those that "
+                "cluster.optimizer was given; give all of them to it, those of later "
+                "with requires_grad=True"
+            )
+        if any(parameter.requires_grad for parameter in self._untrained):
+            raise Misuse(
+                "requires_grad was set for a parameter that was frozen when "
+                "cluster.optimizer was called, and is therefore not trained; call it "
+                "with requires_grad=True for all parameters that are trained later"
+            )
+
+    def _check_options(self, index: int, now: dict[str, Any]) -> None:
+        assert self._fixed is not None
+        fixed = self._fixed[index]
+        if now == fixed:
+            return
+        for key in {**fixed, **now}:
+            if now.get(key) == fixed.get(key):
+                continue
+            cycled = key in ("momentum", "betas")
+            before, after = fixed.get(key, "nothing"), now.get(key, "nothing")
+            raise Misuse(
+                f"{key} of parameter group {index} was changed from {before} to "
+                f"{after}; only lr can change while the job runs"
+                + (" (OneCycleLR: cycle_momentum=False)" if cycled else "")
+            )
 
     @torch.no_grad()
     def step(  # type: ignore[override]
@@ -183,13 +217,24 @@ class Optimizer(torch.optim.Optimizer):
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Takes the learning rates of `state_dict`. The optimizer's state is on
-        the servers and in checkpoints, and not in a state_dict."""
+        the servers and in checkpoints, and not in a state_dict. Misuse: the state
+        holds more than rates."""
+        if state_dict.get("state"):
+            raise Misuse(
+                "the state has tensors of an optimizer of torch, which only the "
+                "servers could use; load the weights alone (cluster.load_state_dict), "
+                "or continue a run of this program (tributary run --resume)"
+            )
         groups = state_dict.get("param_groups", [])
         if len(groups) != len(self.param_groups):
             raise Misuse(
                 f"the state has {len(groups)} parameter groups, this optimizer "
                 f"{len(self.param_groups)}"
             )
+        for index, saved in enumerate(groups):
+            group = _options(self.param_groups[index])
+            known = {key: saved[key] for key in group if key in saved}
+            self._check_options(index, {**group, **known})
         for group, saved in zip(self.param_groups, groups, strict=True):
             for key in ("lr", "initial_lr"):
                 if key in saved:
@@ -208,7 +253,16 @@ class Optimizer(torch.optim.Optimizer):
             self._steps = None
 
 
+# What schedulers of torch note in a group.
+_ANNOTATIONS = {
+    *("initial_lr", "max_lr", "min_lr", "base_lr", "swa_lr"),
+    *("base_momentum", "max_momentum"),
+}
+
+
 def _options(group: dict[str, Any]) -> dict[str, Any]:
     """The options of a group that are fixed."""
-    changing = ("params", "param_names", "lr", "initial_lr")
-    return {k: v for k, v in group.items() if k not in changing}
+    changing = ("params", "param_names", "lr")
+    return {
+        k: v for k, v in group.items() if k not in changing and k not in _ANNOTATIONS
+    }

@@ -1,0 +1,416 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a program itself changes between the calls: it counts, or it is refused."""
+
+from __future__ import annotations
+
+import copy
+import io
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from models import assert_equal_weights, batch, loss_of, mlp, start
+from torch.optim import lr_scheduler
+
+import tributary.torch as tributary
+
+Change = Callable[[torch.nn.Sequential], Any]
+
+
+def replace(model: torch.nn.Module, make: Callable[[Any], Any]) -> None:
+    for parameter in model.parameters():
+        parameter.grad = make(parameter.grad)
+
+
+def each_gradient(change: Callable[[Any], Any]) -> Change:
+    return lambda model: [change(p.grad) for p in model.parameters()]
+
+
+GRADIENTS: dict[str, Change] = {
+    "replaced": lambda m: replace(m, lambda g: g * 0),
+    "replaced by an equal one": lambda m: replace(m, torch.clone),
+    "in place": each_gradient(lambda g: g.mul_(0)),
+    "through data": each_gradient(lambda g: g.data.mul_(0)),
+    "one element": lambda m: m[2].bias.grad.data.__setitem__(1, 9),
+    "data exchanged": each_gradient(lambda g: setattr(g, "data", g * 0)),
+    "detached": each_gradient(lambda g: g.detach().mul_(0)),
+    "through numpy": each_gradient(lambda g: g.numpy().fill(0)),
+    "through an array": each_gradient(lambda g: np.asarray(g).fill(0)),
+    "through dlpack": each_gradient(lambda g: torch.from_dlpack(g).fill_(7)),
+    "through storage": each_gradient(lambda g: g.untyped_storage().fill_(0)),
+    "set": each_gradient(lambda g: g.set_(torch.zeros_like(g))),
+    "foreach": lambda m: torch._foreach_mul_([p.grad for p in m.parameters()], 0.5),
+    "removed": lambda m: replace(m, lambda g: None),
+    "zero_grad of the model": lambda m: m.zero_grad(),
+    "zeroed in place": lambda m: m.zero_grad(set_to_none=False),
+    "clipped by value": lambda m: torch.nn.utils.clip_grad_value_(m.parameters(), 1e-3),
+}
+
+
+@pytest.mark.parametrize("kind", GRADIENTS)
+def test_a_gradient_that_was_changed_after_backward(kind: str) -> None:
+    model = mlp()
+    cluster, optimizer, session = start(model)
+    loss_of(model, batch()).backward()
+    GRADIENTS[kind](model)
+    with pytest.raises(tributary.Misuse, match="the gradient of .* after backward"):
+        with cluster:
+            optimizer.step()
+    assert all(call[0] != "finish" for call in session.calls)
+    assert all(type(p.grad) in (torch.Tensor, type(None)) for p in model.parameters())
+
+
+def test_zero_grad_of_the_optimizer_before_step() -> None:
+    model = mlp()
+    cluster, optimizer, _ = start(model)
+    with (
+        pytest.raises(tributary.Misuse, match=r"zero_grad\(\) before backward"),
+        cluster,
+    ):
+        loss_of(model, batch()).backward()
+        optimizer.zero_grad()
+        optimizer.step()
+
+
+def test_a_sparse_gradient_that_was_changed() -> None:
+    for change in (lambda g: g.mul_(0), lambda g: g._values().mul_(0)):
+        model = torch.nn.Embedding(4, 2, sparse=True)
+        cluster, optimizer, _ = start(model)
+        model(torch.tensor([1, 1, 3])).sum().backward()
+        change(model.weight.grad)
+        with pytest.raises(tributary.Misuse, match="was changed"), cluster:
+            optimizer.step()
+
+
+def test_reading_gradients_changes_nothing() -> None:
+    ours, theirs = mlp(), mlp()
+    cluster, optimizer, _ = start(ours)
+    loss_of(ours, batch()).backward()
+    norms = [p.grad.data.norm().item() for p in ours.parameters()]
+    total = torch.nn.utils.get_total_norm([p.grad for p in ours.parameters()])
+    copies = [copy.deepcopy(p.grad) for p in ours.parameters()]
+    saved = io.BytesIO()
+    torch.save([p.grad for p in ours.parameters()], saved)
+    saved.seek(0)
+    optimizer.step()
+    rival = torch.optim.SGD(theirs.parameters(), lr=0.1)
+    loss_of(theirs, batch()).backward()
+    rival.step()
+    assert_equal_weights(ours, theirs)
+    for parameter, kept, one, norm in zip(
+        theirs.parameters(), copies, torch.load(saved), norms, strict=True
+    ):
+        assert type(kept) is type(one) is torch.Tensor
+        assert torch.equal(kept, parameter.grad) and torch.equal(one, parameter.grad)
+        assert norm == parameter.grad.norm().item()
+    assert total.item() == pytest.approx(torch.tensor(norms).norm().item())
+    assert type(ours[0].weight.grad) is torch.Tensor
+    cluster.finish()
+
+
+def test_a_gradient_that_is_not_a_number_may_be_read() -> None:
+    model = mlp()
+    cluster, optimizer, session = start(model)
+    (loss_of(model, batch()) * float("nan")).backward()
+    assert model[0].weight.grad.data.isnan().all()
+    optimizer.step()
+    assert np.isnan(session.gradients[0]).all()
+    cluster.finish()
+
+
+def test_gradients_that_the_program_gives_itself_count() -> None:
+    """Beside those of backward: nothing has been sent for this parameter."""
+    model = mlp()
+    cluster, optimizer, session = start(model)
+    model[2](batch(rows=2).repeat(1, 2)).sum().backward()
+    model[0].weight.grad = torch.full((8, 4), 0.5)
+    optimizer.step()
+    assert session.gradient_of("0.weight").tolist() == [0.5] * 32
+    cluster.finish()
+
+
+WEIGHTS: dict[str, Change] = {
+    "clamped": lambda m: m[0].weight.clamp_(-0.01, 0.01),
+    "loaded": lambda m: m.load_state_dict(mlp(1).state_dict()),
+    "initialized": lambda m: torch.nn.init.zeros_(m[2].bias),
+    "one element": lambda m: m[0].weight.__setitem__((0, 0), 5.0),
+    "detached": lambda m: m[0].weight.detach().mul_(0.5),
+    "foreach": lambda m: torch._foreach_mul_(list(m.parameters()), 0.5),
+}
+
+
+@pytest.mark.parametrize("how", ["direct", "staged", "bfloat16"])
+@pytest.mark.parametrize("kind", WEIGHTS)
+def test_a_weight_that_the_program_has_written(kind: str, how: str) -> None:
+    dtype = torch.bfloat16 if how == "bfloat16" else torch.float32
+    model = mlp().to(dtype)
+    cluster, optimizer, session = start(model, staged=how == "staged")
+    loss_of(model, batch().to(dtype)).backward()
+    optimizer.step()
+    with torch.no_grad():
+        WEIGHTS[kind](model)
+    with pytest.raises(tributary.Misuse, match="has written into .* since the last"):
+        with cluster:
+            loss_of(model, batch().to(dtype)).backward()
+    assert len(session.begun) == 1
+    assert ("staged=True" in (session.failed or "")) == (how == "direct")
+
+
+@pytest.mark.parametrize("how", ["staged", "bfloat16", "channels last"])
+def test_a_weight_that_was_written_through_data(how: str) -> None:
+    """Direct weights are sealed by the session (worker/session)."""
+    model = torch.nn.Conv2d(2, 2, 3)
+    x = torch.ones(1, 2, 3, 3)
+    if how == "bfloat16":
+        model, x = model.bfloat16(), x.bfloat16()
+    if how == "channels last":
+        model = model.to(memory_format=torch.channels_last)
+    cluster, optimizer, _ = start(model, staged=how == "staged")
+    model(x).sum().backward()
+    optimizer.step()
+    model.weight.data[1, 1, 2, 2] = 3.0
+    with pytest.raises(tributary.Misuse, match="has written into weight"), cluster:
+        model(x).sum().backward()
+
+
+def test_a_weight_that_is_written_within_the_step() -> None:
+    model = mlp()
+    cluster, optimizer, _ = start(model)
+    loss_of(model, batch()).backward()
+    with torch.no_grad():
+        model[2].bias.add_(1)
+    with pytest.raises(tributary.Misuse, match=r"written into 2\.bias"), cluster:
+        optimizer.step()
+
+
+def test_embeddings_that_renormalize_their_weights() -> None:
+    model = torch.nn.Embedding(4, 2, max_norm=0.1)
+    cluster, _, _ = start(model)
+    with pytest.raises(tributary.Misuse, match="has written into weight"), cluster:
+        model(torch.tensor([1, 2])).sum().backward()
+
+
+def test_a_frozen_parameter_that_the_program_moves() -> None:
+    """A teacher that follows its student."""
+    student, teacher = torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)
+    model = torch.nn.ModuleList([student, teacher.requires_grad_(False)])
+
+    def follow() -> None:
+        with torch.no_grad():
+            teacher.weight.lerp_(student.weight, 0.5)
+
+    cluster, optimizer, _ = start(model)
+    student(torch.ones(1, 2)).sum().backward()
+    optimizer.step()
+    follow()
+    with pytest.raises(tributary.Misuse, match='frozen="local"'), cluster:
+        student(torch.ones(1, 2)).sum().backward()
+    cluster, optimizer, _ = start(model, frozen="local")
+    with cluster:
+        for _ in range(2):
+            follow()
+            student(torch.ones(1, 2)).sum().backward()
+            optimizer.step()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_weights_that_are_put_back_need_a_copy(dtype: torch.dtype) -> None:
+    """As an evaluation with averaged weights does."""
+    model = mlp().to(dtype)
+    cluster, optimizer, session = start(model, staged=True)
+    for _ in range(2):
+        loss_of(model, batch().to(dtype)).backward()
+        optimizer.step()
+        own = copy.deepcopy(model.state_dict())
+        model.load_state_dict(mlp(1).state_dict())
+        model.load_state_dict(own)
+    assert len(session.begun) == 2
+    cluster.finish()
+
+
+def test_memory_of_a_copied_weight_may_be_exchanged() -> None:
+    model = mlp()
+    cluster, optimizer, session = start(model, staged=True)
+    model[0].weight.data = model[0].weight.data.clone()
+    loss_of(model, batch()).backward()
+    optimizer.step()
+    assert model[0].weight.flatten().tolist() == session.weights[0].tolist()
+    model[0].weight.data = torch.zeros(8, 4)
+    with pytest.raises(tributary.Misuse, match="has written into 0.weight"), cluster:
+        loss_of(model, batch()).backward()
+
+
+def test_running_averages_are_the_programs_to_move() -> None:
+    model = torch.nn.BatchNorm1d(2, momentum=1.0)
+    cluster, optimizer, session = start(model)
+    model(torch.tensor([[0.0, 1.0], [2.0, 3.0]])).square().sum().backward()
+    with torch.no_grad():
+        model.running_mean.fill_(5)
+    optimizer.step()
+    assert session.gradient_of("running_mean").tolist() == [5, 5]
+    cluster.finish()
+
+
+OPTIONS: dict[str, Callable[[tributary.Optimizer], Any]] = {
+    "weight_decay": lambda o: o.param_groups[0].update(weight_decay=5.0),
+    "momentum": lambda o: o.param_groups[0].update(momentum=0.9),
+    "nesterov": lambda o: o.param_groups[0].update(nesterov=True),
+    "maximize": lambda o: o.param_groups[0].update(maximize=True),
+    "a word of the program's": lambda o: o.param_groups[0].update(own=1),
+    "removed": lambda o: o.param_groups[0].pop("momentum"),
+    "further parameter": lambda o: o.param_groups[0]["params"].append(
+        torch.nn.Parameter(torch.ones(1))
+    ),
+    "fewer parameters": lambda o: o.param_groups[0]["params"].pop(),
+    "other order": lambda o: o.param_groups[0]["params"].reverse(),
+    "further group": lambda o: o.param_groups.append({"params": [], "lr": 0.1}),
+    "other groups": lambda o: setattr(o, "param_groups", []),
+}
+
+
+@pytest.mark.parametrize("kind", OPTIONS)
+def test_an_option_that_was_set_later(kind: str) -> None:
+    model = mlp()
+    cluster, optimizer, session = start(model)
+    OPTIONS[kind](optimizer)
+    with pytest.raises(tributary.Misuse, match="only lr|give all of them"), cluster:
+        loss_of(model, batch()).backward()
+    assert session.begun == []
+
+
+def test_betas_that_were_set_later() -> None:
+    model = mlp()
+    cluster, optimizer, _ = start(model, "adamw")
+    assert optimizer.param_groups[0]["betas"] == (0.9, 0.999)
+    optimizer.param_groups[0]["betas"] = (0.5, 0.999)
+    with pytest.raises(tributary.Misuse, match="betas of parameter group 0"), cluster:
+        loss_of(model, batch()).backward()
+
+
+def test_a_parameter_that_is_trained_later() -> None:
+    for frozen in ("declare", "local"):
+        model = mlp()
+        model[0].requires_grad_(False)
+        cluster, _, _ = start(model, frozen=frozen)
+        model[0].requires_grad_(True)
+        with pytest.raises(tributary.Misuse, match="requires_grad was set"), cluster:
+            loss_of(model, batch()).backward()
+
+
+@pytest.mark.parametrize("change", ["lr", "weight_decay"])
+def test_a_rate_that_is_set_after_backward(change: str) -> None:
+    model = mlp()
+    cluster, optimizer, _ = start(model)
+    loss_of(model, batch()).backward()
+    optimizer.param_groups[0][change] = 0.01
+    with pytest.raises(tributary.Misuse, match=f"{change} .*was changed"), cluster:
+        optimizer.step()
+
+
+def test_samples_that_are_set_after_backward() -> None:
+    model = mlp()
+    cluster, optimizer, _ = start(model)
+    loss_of(model, batch()).backward()
+    cluster.samples = 1  # as it is
+    with (
+        pytest.raises(tributary.Misuse, match="samples was set after backward"),
+        cluster,
+    ):
+        cluster.samples = 6
+
+
+TORCH = {
+    "sgd": torch.optim.SGD,
+    "adam": torch.optim.Adam,
+    "adamw": torch.optim.AdamW,
+    "adagrad": torch.optim.Adagrad,
+    "rmsprop": torch.optim.RMSprop,
+    "adafactor": torch.optim.Adafactor,
+}
+
+
+@pytest.mark.parametrize("kind", TORCH)
+def test_groups_have_torchs_options_and_defaults(kind: str) -> None:
+    model = mlp()
+    cluster, optimizer, session = start(model, kind)
+    theirs = TORCH[kind](mlp().parameters(), lr=0.1).param_groups[0]
+    ours = optimizer.param_groups[0]
+    assert {"lr", "weight_decay"} < ours.keys() <= theirs.keys()
+    for key in ours.keys() - {"params"}:
+        assert ours[key] == theirs[key] and optimizer.defaults[key] == theirs[key]
+    # The job is told what the program has said.
+    (setting,) = session.options["settings"]
+    assert setting == f"training.optimizer={{{kind}: {{learning_rate: 0.1}}}}"
+    cluster.finish()
+
+
+def test_one_cycle_wants_the_momentum_to_stay() -> None:
+    model = mlp()
+    cluster, optimizer, session = start(model, "adamw")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        lr_scheduler.OneCycleLR(optimizer, 0.1, total_steps=12)
+    with pytest.raises(tributary.Misuse, match="cycle_momentum=False"), cluster:
+        loss_of(model, batch()).backward()
+    assert session.begun == []
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda o: lr_scheduler.OneCycleLR(o, 0.1, total_steps=12, cycle_momentum=False),
+        lambda o: lr_scheduler.CyclicLR(
+            o, 0.01, 0.1, step_size_up=3, cycle_momentum=False
+        ),
+        lambda o: torch.optim.swa_utils.SWALR(o, 0.05, 4),
+        lambda o: lr_scheduler.CosineAnnealingWarmRestarts(o, 3),
+        lambda o: lr_scheduler.LinearLR(o),
+    ],
+)
+def test_what_schedulers_note_in_a_group_is_no_option(make: Any) -> None:
+    model = mlp()
+    cluster, optimizer, session = start(model, momentum=0.9)
+    scheduler = make(optimizer)
+    for _ in range(3):
+        loss_of(model, batch()).backward()
+        optimizer.step()
+        scheduler.step()
+    assert len({rates[0] for _, rates in session.begun}) > 1
+    cluster.finish()
+
+
+def test_a_rate_of_zero_is_set_later() -> None:
+    model = mlp()
+    groups = [
+        {"params": model[0].parameters()},
+        {"params": model[2].parameters(), "lr": 0},
+    ]
+    cluster, optimizer, session = start(model, "adam", lr=0.0, groups=groups)
+    assert [group["lr"] for group in optimizer.param_groups] == [0, 0]
+    # The job file wants rates above 0.
+    assert all("learning_rate: 2.2" in one for one in session.options["settings"])
+    loss_of(model, batch()).backward()
+    optimizer.step()
+    for group in optimizer.param_groups:
+        group["lr"] = 0.5
+    loss_of(model, batch()).backward()
+    optimizer.step()
+    assert [rates for _, rates in session.begun] == [[0, 0], [0.5, 0.5]]
+    cluster.finish()
+
+
+def test_a_state_that_holds_more_than_rates() -> None:
+    theirs = torch.optim.SGD(mlp().parameters(), lr=0.3, momentum=0.9)
+    cluster, optimizer, _ = start(mlp(), momentum=0.9)
+    optimizer.load_state_dict(theirs.state_dict())
+    assert optimizer.param_groups[0]["lr"] == 0.3
+    theirs.param_groups[0]["momentum"] = 0.5
+    with pytest.raises(tributary.Misuse, match="momentum .* from 0.9 to 0.5"):
+        optimizer.load_state_dict(theirs.state_dict())
+    state = {**theirs.state_dict(), "state": {0: {"momentum_buffer": torch.ones(1)}}}
+    with pytest.raises(tributary.Misuse, match="tensors of an optimizer of torch"):
+        optimizer.load_state_dict(state)
+    cluster.finish()

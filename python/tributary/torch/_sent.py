@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gradients that have been sent, and what the program has done to them since."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from tributary._errors import Misuse
+
+
+def _noting(name: str) -> Any:
+    """A method of torch.Tensor whose call is noted."""
+
+    def call(self: SentGradient, *arguments: Any, **keywords: Any) -> Any:
+        self.is_reached = True
+        return getattr(torch.Tensor, name)(self, *arguments, **keywords)
+
+    return call
+
+
+class SentGradient(torch.Tensor):
+    """The class of a gradient between its sending and the end of the step. Changes
+    count up its version. Writes through `.data`, numpy and the like do not, so the
+    tensor notes that its memory was given away."""
+
+    __torch_function__ = torch._C._disabled_torch_function_impl
+    is_reached = False
+
+    @property
+    def data(self) -> torch.Tensor:
+        self.is_reached = True
+        return torch.Tensor.data.__get__(self)  # type: ignore[attr-defined]
+
+    @data.setter
+    def data(self, value: torch.Tensor) -> None:
+        self.is_reached = True
+        torch.Tensor.data.__set__(self, value)  # type: ignore[attr-defined]
+
+    numpy = _noting("numpy")
+    data_ptr = _noting("data_ptr")
+    storage = _noting("storage")
+    untyped_storage = _noting("untyped_storage")
+    _indices = _noting("_indices")
+    _values = _noting("_values")
+    values = _noting("values")
+    __array__ = _noting("__array__")
+    __dlpack__ = _noting("__dlpack__")
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> torch.Tensor:
+        return self.detach().clone()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return self.detach().__reduce_ex__(protocol)
+
+    def __repr__(self, **keywords: Any) -> str:
+        return self.detach().__repr__(**keywords)
+
+
+class Sent:
+    """One gradient that has been sent."""
+
+    def __init__(self, name: str, gradient: torch.Tensor) -> None:
+        self._name = name
+        self._gradient = gradient
+        self._version = gradient._version
+        if type(gradient) is torch.Tensor:
+            gradient.__class__ = SentGradient
+
+    def check(self, now: torch.Tensor | None, sent: torch.Tensor) -> None:
+        """Misuse: the parameter's gradient is no longer what was sent. now: the
+        parameter's gradient. sent: the memory from which it was sent."""
+        if now is None:
+            raise Misuse(
+                f"the gradient of {self._name} was removed after backward() had sent "
+                "it; call zero_grad() before backward() or after step()"
+            )
+        if now is not self._gradient:
+            raise self._misuse("replaced")
+        if now._version != self._version:
+            raise self._misuse("changed")
+        if getattr(now, "is_reached", False) and not _is_equal(now, sent):
+            raise self._misuse("changed")
+
+    @property
+    def is_reached(self) -> bool:
+        return bool(getattr(self._gradient, "is_reached", False))
+
+    def _misuse(self, what: str) -> Misuse:
+        return Misuse(
+            f"the gradient of {self._name} was {what} after backward() had sent it; "
+            "clip with cluster.optimizer(..., clip_norm=...), and scale the loss "
+            "instead of gradients"
+        )
+
+    def release(self) -> None:
+        """The gradient is the program's again."""
+        if type(self._gradient) is SentGradient:
+            self._gradient.__dict__.pop("is_reached", None)
+            self._gradient.__class__ = torch.Tensor
+
+
+def _is_equal(gradient: torch.Tensor, sent: torch.Tensor) -> bool:
+    value = gradient.detach()
+    value = value.to_dense() if value.is_sparse else value
+    value = value.to("cpu", torch.float32).contiguous().view(-1)
+    return torch.equal(value.view(torch.int32), sent.view(-1).view(torch.int32))
