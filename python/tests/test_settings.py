@@ -55,6 +55,12 @@ def test_keywords_become_fields_of_the_job() -> None:
     ]
 
 
+def test_a_rank_of_a_program_cannot_be_taken_over() -> None:
+    with pytest.raises(InvalidSetting, match='use "wait" or "fail"'):
+        settings_of({"on_worker_loss": "shrink"})
+    assert settings_of({"on_worker_loss": "fail"}) == ["cluster.on_worker_loss=fail"]
+
+
 def test_an_unknown_keyword_names_the_nearest() -> None:
     with pytest.raises(InvalidSetting, match='did you mean "checkpoint_every"'):
         settings_of({"checkpoints_every": 5})

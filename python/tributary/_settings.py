@@ -75,6 +75,11 @@ def settings_of(keywords: Mapping[str, Any]) -> list[str]:
         if keyword not in FIELDS:
             names = [*FIELDS, "settings"]
             raise InvalidSetting(f'unknown keyword "{keyword}"{hint(keyword, names)}')
+        if keyword == "on_worker_loss" and value == "shrink":
+            raise InvalidSetting(
+                "on_worker_loss cannot be shrink, since no process can run another "
+                'one\'s program; use "wait" or "fail"'
+            )
         if value is not None:
             settings.append(f"{FIELDS[keyword]}={to_yaml(value)}")
     return settings

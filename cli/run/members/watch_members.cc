@@ -139,7 +139,7 @@ std::string LeftEarly(JobRun& run, const WatchOptions& options,
     if (child.options().role == v1::ROLE_SERVER) return false;
     if (child.options().role == v1::ROLE_UNSPECIFIED) return !all_finished;
     const v1::MemberStatus* const member = MemberOf(child, true, known);
-    return member == nullptr ? !options.shrinks : !member->finished();
+    return member == nullptr || !member->finished();
   });
   return left.empty() ? "" : absl::StrCat(left, " (the job still needs it)");
 }

@@ -12,7 +12,7 @@
 namespace tributary {
 
 struct WatchOptions {
-  bool shrinks = false;   // cluster.on_worker_loss
+  bool shrinks = false;   // cluster.on_worker_loss; not of programs
   bool launched = false;  // the children are launchers of other hosts
   // The workers are programs of the user. A program may start others, and must
   // not leave before the job is over.

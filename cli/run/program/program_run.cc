@@ -209,8 +209,7 @@ class ProgramRun {
     }
     const std::string cause = WatchMembers(
         run,
-        {.shrinks = job.cluster().on_worker_loss() == v1::WORKER_LOSS_SHRINK,
-         .programs = true,
+        {.programs = true,
          .look = [&] { ShowOutput(run.console(), shown_->TakeLines()); }},
         children_);
     const std::string late_failure = AwaitRanks(run);

@@ -45,6 +45,12 @@ absl::Status ValidateProgram(const Places& places, const v1::JobSpec& job) {
                         " is for a job with model and data; a program's job "
                         "takes parameter_server alone");
   }
+  if (job.cluster().on_worker_loss() == v1::WORKER_LOSS_SHRINK) {
+    return places.Error("cluster.on_worker_loss", "cluster.on_worker_loss",
+                        ": shrink is for a job with model and data, since no "
+                        "process can run another one's program; use wait or "
+                        "fail");
+  }
   return absl::OkStatus();
 }
 

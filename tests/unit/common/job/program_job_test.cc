@@ -96,6 +96,21 @@ TEST(ProgramJobTest, FieldsOfFileAndProgramAreJoined) {
   EXPECT_EQ(job->checkpoint().keep(), 4);
 }
 
+TEST(ProgramJobTest, NoProcessTakesOverAnothersProgram) {
+  const std::string error =
+      "cluster.on_worker_loss: shrink is for a job with model and data, since "
+      "no process can run another one's program; use wait or fail";
+  const ProgramJobSource file = Source("cluster:\n  on_worker_loss: shrink");
+  EXPECT_EQ(ParseProgramBase(file).status().message(), "job.yaml:2: " + error);
+  EXPECT_EQ(ErrorOf(file, {kAdamW}), "job.yaml:2: " + error);
+  const std::string setting = "cluster.on_worker_loss=shrink";
+  EXPECT_EQ(ErrorOf(NoFile(), {kAdamW, setting}),
+            "the program's " + setting + ": " + error);
+  EXPECT_EQ(ParseProgramBase(NoFile({setting})).status().message(),
+            "--set " + setting + ": " + error);
+  EXPECT_EQ(ErrorOf(NoFile(), {kAdamW, "cluster.on_worker_loss=fail"}), "");
+}
+
 TEST(ProgramJobTest, EqualValuesAreNoContradiction) {
   EXPECT_EQ(ErrorOf(Source("training: {optimizer: {adamw: {learning_rate: "
                            "1e-3}}}",
