@@ -7,6 +7,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/model_record/check_preprocessing.h"
 #include "common/model_record/proto_json.h"
@@ -21,6 +22,15 @@ using OrderedJson = nlohmann::ordered_json;
 // layers are those of a job file of at most 1 MiB.
 constexpr uintmax_t kMaxFileBytes = 64 << 20;
 constexpr char kMetrics[] = "metrics";
+
+// Whether a program trained the run's model, by the run's job.yaml.
+bool IsOfProgram(const std::string& run) {
+  std::ifstream job(run + "/job.yaml");
+  for (std::string line; std::getline(job, line);) {
+    if (absl::StartsWith(line, "program:")) return true;
+  }
+  return false;
+}
 
 // A number that is not finite becomes null.
 OrderedJson ValuesJson(const std::map<std::string, double>& values) {
@@ -121,10 +131,16 @@ absl::StatusOr<v1::ModelRecord> ReadModelRecord(const std::string& run) {
   const uintmax_t size = std::filesystem::file_size(file, error);
   std::ifstream stream(file, std::ios::binary);
   if (error || !stream) {
-    return absl::NotFoundError(absl::StrCat(
-        run,
-        " has no model.json: wanted the directory of a run of this "
-        "version of Tributary"));
+    return absl::NotFoundError(
+        IsOfProgram(run)
+            ? absl::StrCat(run,
+                           " has no model.json, because a program of its own "
+                           "trained it: load ",
+                           run, "/weights.safetensors in that program's model")
+            : absl::StrCat(
+                  run,
+                  " has no model.json: wanted the directory of a run of "
+                  "this version of Tributary"));
   }
   if (size > kMaxFileBytes) {
     return absl::InvalidArgumentError(absl::StrCat(

@@ -329,3 +329,12 @@ def test_load_needs_no_compiled_module(tmp_path: Path) -> None:
     )
     assert ended.stdout == "['dog']\n"
     assert "has no compiled module" in ended.stderr
+
+
+def test_a_run_of_a_program_says_where_its_model_is(tmp_path: Path) -> None:
+    with pytest.raises(Missing, match="wanted a run directory"):
+        load(tmp_path)
+    (tmp_path / "job.yaml").write_text("name: mlp\nprogram: {}\n")
+    wanted = "a program of its own trained it: load .*weights.safetensors in that"
+    with pytest.raises(Missing, match=wanted):
+        load(tmp_path)

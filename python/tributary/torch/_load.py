@@ -109,7 +109,19 @@ def load(
     """
     path = Path(run) / "model.json"
     if not path.is_file():
-        raise Missing(f"{path.parent} has no model.json: wanted a run directory")
+        job = path.with_name("job.yaml")
+        of_program = job.is_file() and any(
+            line.startswith("program:") for line in job.read_text().splitlines()
+        )
+        raise Missing(
+            f"{path.parent} has no model.json"
+            + (
+                ", because a program of its own trained it: load "
+                f"{path.with_name('weights.safetensors')} in that program's model"
+                if of_program
+                else ": wanted a run directory"
+            )
+        )
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:

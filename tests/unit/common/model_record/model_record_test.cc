@@ -220,6 +220,10 @@ class ReadModelRecordTest : public TemporaryFolderTest {};
 TEST_F(ReadModelRecordTest, ADirectoryWithoutTheFileIsNamed) {
   EXPECT_THAT(ReadModelRecord(folder()),
               StatusIs(absl::StatusCode::kNotFound, "has no model.json"));
+  Write("job.yaml", "name: mlp\nprogram: {}\n");
+  EXPECT_THAT(ReadModelRecord(folder()),
+              StatusIs(absl::StatusCode::kNotFound,
+                       "because a program of its own trained it: load "));
   Write("model.json", ModelRecordJson(Record(), std::nullopt));
   TRIBUTARY_EXPECT_OK(ReadModelRecord(folder()));
 }
