@@ -50,6 +50,8 @@ uint32_t Crc32cOf(Bytes bytes, uint32_t crc) {
 }  // namespace tributary
 
 NB_MODULE(_native, module) {
+  // After an exception the interpreter keeps what its traceback refers to.
+  nb::set_leak_warnings(false);
   module.doc() = "The C++ client of Tributary; see the package tributary.";
   tributary::BindSession(module);
   tributary::BindCheckpoint(module);
