@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Softmax regression on the first tenth of Fashion-MNIST, with numpy alone.
 
-tributary run --servers 2 --workers 2 softmax.py
+tributary run --servers 2 --workers 2 softmax.py --epochs 5
 """
 
 from __future__ import annotations
 
+import argparse
 import gzip
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import numpy as np
 import tributary
 
 DATA = Path(__file__).parent.parent / "data"
-BATCH, EPOCHS = 32, 5
+BATCH = 32
 
 
 def read(name: str, header_bytes: int) -> np.ndarray:
@@ -38,6 +39,10 @@ def loss_and_gradients(
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--epochs", type=int, default=5)
+    options = parser.parse_args()
+
     x = read("images-idx3", 16).reshape(-1, 784).astype(np.float32) / 255
     y = read("labels-idx1", 8)
     with tributary.connect(checkpoint_every=100) as client:
@@ -45,7 +50,7 @@ def main() -> None:
         weights = client.declare(initial, "sgd", lr=0.1)
         batches = len(x) // (BATCH * client.world_size)
         # A process that takes the place of a lost one begins at its step.
-        while client.steps < EPOCHS * batches:
+        while client.steps < options.epochs * batches:
             epoch, batch = divmod(client.steps, batches)
             order = np.random.default_rng(epoch).permutation(len(x))
             first = batch * BATCH * client.world_size + client.rank

@@ -2,8 +2,10 @@
 """An MLP on Fashion-MNIST, through Tributary's servers. Beside it stands the
 version for DistributedDataParallel, mlp_ddp.py.
 
-tributary run --servers 2 --workers 2 mlp.py
+tributary run --servers 2 --workers 2 mlp.py --epochs 5
 """
+
+import argparse
 
 import torch
 from fashion import evaluate, fashion
@@ -11,10 +13,12 @@ from torch.utils.data import DataLoader
 
 import tributary.torch as tributary
 
-EPOCHS = 5
-
 
 def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--epochs", type=int, default=5)
+    options = parser.parse_args()
+
     torch.set_num_threads(1)
     torch.manual_seed(1)
     model = torch.nn.Sequential(
@@ -35,7 +39,7 @@ def main() -> None:
             )
             cluster.evaluated(loss_sum=loss, correct=correct, samples=samples)
 
-        for _, (x, y) in cluster.resume(loader, EPOCHS, on_epoch_end=report):
+        for _, (x, y) in cluster.resume(loader, options.epochs, on_epoch_end=report):
             optimizer.zero_grad()
             loss = torch.nn.functional.cross_entropy(model(x), y)
             loss.backward()

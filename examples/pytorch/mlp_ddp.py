@@ -2,18 +2,22 @@
 """An MLP on Fashion-MNIST, with DistributedDataParallel: the version beside
 mlp.py.
 
-torchrun --nproc-per-node 2 mlp_ddp.py
+torchrun --nproc-per-node 2 mlp_ddp.py --epochs 5
 """
+
+import argparse
 
 import torch
 from fashion import evaluate, fashion
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, DistributedSampler
 
-EPOCHS = 5
-
 
 def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--epochs", type=int, default=5)
+    options = parser.parse_args()
+
     torch.set_num_threads(1)
     torch.manual_seed(1)
     model = torch.nn.Sequential(
@@ -26,7 +30,7 @@ def main() -> None:
     loader = DataLoader(data, batch_size=32, sampler=sampler)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.01)
 
-    for epoch in range(EPOCHS):
+    for epoch in range(options.epochs):
         sampler.set_epoch(epoch)
         for x, y in loader:
             optimizer.zero_grad()
