@@ -125,6 +125,30 @@ class Steps:
         """Gradients of the present step have been sent."""
         return self._begun is not None
 
+    def set_samples(self, samples: int, in_loop: bool) -> None:
+        """What the program says of the step, or, in a loop that takes several
+        batches a step, of a batch."""
+        batch = self.batch
+        if samples == batch.samples:
+            return
+        if self.has_begun:
+            raise Misuse(
+                "cluster.samples was set after backward() had begun the step with "
+                f"{batch.samples}; set it before backward() or after step()"
+            )
+        if in_loop and batch.total is not None:
+            raise Misuse(
+                "the loop over cluster.resume knows the rows of each step and sets "
+                "cluster.samples; with accumulate, do not set it"
+            )
+        if in_loop and self.accumulated:
+            raise Misuse(
+                f"cluster.samples was set to {batch.samples} and then to {samples} for "
+                "the batches of one step; give cluster.resume a DataLoader, which says "
+                "how many rows each batch has"
+            )
+        batch.samples, batch.total = samples, None
+
     def gradient_is_final(self, index: int) -> None:
         """A hook of autograd: the gradient of the step, or of a part of it."""
         if self.quiet:

@@ -195,26 +195,8 @@ class Cluster(Member):
 
     @samples.setter
     def samples(self, samples: int) -> None:
-        steps = self._trainer().sending
-        wanted = count("samples", samples)
-        if steps.has_begun and wanted != steps.batch.samples:
-            raise Misuse(
-                "cluster.samples was set after backward() had begun the step with "
-                f"{steps.batch.samples}; set it before backward() or after step()"
-            )
-        if self._trainer()._in_loop and wanted != steps.batch.samples:
-            if steps.batch.total is not None:
-                raise Misuse(
-                    "the loop over cluster.resume knows the rows of each step and sets "
-                    "cluster.samples; with accumulate, do not set it"
-                )
-            if steps.accumulated:
-                raise Misuse(
-                    f"cluster.samples was set to {steps.batch.samples} and then to "
-                    f"{wanted} for the batches of one step; give cluster.resume a "
-                    "DataLoader, which says how many rows each batch has"
-                )
-        steps.batch.samples, steps.batch.total = wanted, None
+        trainer = self._trainer()
+        trainer.sending.set_samples(count("samples", samples), trainer._in_loop)
 
     def no_sync(self) -> AbstractContextManager[None]:
         """In this block backward() only accumulates gradients, as with DDP. The
