@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "common/base/parameter_memory.h"
 #include "common/host/shared_arena.h"
 #include "common/wire/shared_buffer.h"
+#include "worker/session/weight_seal.h"
 
 namespace tributary {
 
@@ -37,6 +39,15 @@ class ProgramParameters final : public ParameterMemory {
 
   uint64_t gradient_moves() const { return arena_ ? arena_->moves() : 0; }
 
+  // From now on the weights are the servers'; `step`: of the step that follows.
+  void Seal(int64_t step) { seal_.Close(specs_, weights_, step); }
+  // The name of the first parameter that the program has written into since;
+  // empty: none.
+  std::string FirstChanged() const {
+    const int changed = seal_.FirstChanged(specs_, weights_);
+    return changed < 0 ? "" : specs_[changed].name;
+  }
+
   std::vector<std::vector<float>> CopyWeights() const {
     std::vector<std::vector<float>> copies;
     for (size_t i = 0; i < specs_.size(); ++i) {
@@ -50,6 +61,7 @@ class ProgramParameters final : public ParameterMemory {
   const std::vector<float*> weights_;
   std::shared_ptr<SharedArena> arena_;
   std::vector<SharedBuffer> gradients_;
+  WeightSeal seal_;
 };
 
 }  // namespace tributary

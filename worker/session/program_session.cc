@@ -227,6 +227,7 @@ absl::Status ProgramSession::BeginPlan() {
   member_->SetWaitingFor("");
   if (steps_ > 0) spdlog::info("going on after step {}", steps_);
   reported_ = {};
+  parameters_->Seal(steps_);
   return absl::OkStatus();
 }
 
@@ -258,6 +259,13 @@ absl::StatusOr<Session::Next> ProgramSession::BeginStep(
                      "groups"));
   }
   if (over_ || steps_ >= plan_.total_steps()) return Next::kEnd;
+  if (const std::string name = parameters_->FirstChanged(); !name.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the program has written into the weights of \"", name,
+        "\" after step ", steps_,
+        ", and the servers would put theirs back; give weights to the job "
+        "before it begins, and change others in a copy"));
+  }
   const absl::Status may_begin = member_->BeginStep(steps_ + 1);
   if (absl::IsCancelled(may_begin)) return Next::kEnd;
   if (!may_begin.ok()) return GoOn(may_begin);
@@ -287,6 +295,7 @@ absl::StatusOr<Session::Next> ProgramSession::FinishStep(
   TRIBUTARY_RETURN_IF_ERROR(Cancelled());
   if (!finished.ok()) return GoOn(finished.status());
   const int64_t step = std::exchange(steps_, *finished);
+  parameters_->Seal(steps_);
   Report(result, step, SecondsSince(clock_, begin));
   return steps_ == step + 1 ? Next::kStep : Next::kMoved;
 }

@@ -111,7 +111,8 @@ class Session {
   // and its weight may change, until FinishStep returns. samples: the weight of
   // this rank's gradient; 0: it does not count. learning_rates: as in
   // PushPullRequest. Only when BeginStep has returned kStep a step has begun.
-  // Errors end the job for this rank.
+  // Between two steps the weights must not change. InvalidArgument: one has, or
+  // the number of rates is wrong. Errors end the job for this rank.
   virtual absl::StatusOr<Next> BeginStep(
       uint64_t samples, const std::vector<double>& learning_rates) = 0;
   virtual void GradientReady(int parameter) = 0;

@@ -118,6 +118,35 @@ def test_an_exception_in_one_rank_reaches_the_others(
     assert re.search(wanted, other), other
 
 
+@pytest.mark.parametrize(
+    ("end", "told"),
+    [
+        ("sys.exit(3)\n", "SystemExit: 3"),
+        ("sys.exit('no data')\n", "SystemExit: no data"),
+        ("", "the program ended after step 1 without saying"),
+        (
+            "import threading\n"
+            f"thread = threading.Thread(target=lambda: ({STEP.strip()}, 1 / 0))\n"
+            "thread.start(); thread.join()\n",
+            "ZeroDivisionError: division by zero",
+        ),
+    ],
+    ids=["code", "text", "open", "thread"],
+)
+def test_a_program_that_gives_up_fails_the_job(
+    tmp_path: Path, end: str, told: str
+) -> None:
+    _, other = two(tmp_path, DECLARE + STEP + end, DECLARE + STEPS)
+    assert re.search(f"WrongState: .*rank 0: {told}", other), other
+
+
+def test_weights_that_were_written_between_steps(tmp_path: Path) -> None:
+    write = "weights = client.step({'w': np.ones(2)})\nweights['w'][1] = 7\n"
+    with Job(tmp_path) as job:
+        output = job.rank(0, DECLARE + write + STEP).output()
+    assert re.search('Misuse: .*written into the weights of "w" after step 1', output)
+
+
 def test_a_server_that_is_lost_and_not_started_again(tmp_path: Path) -> None:
     with Job(tmp_path) as job:
         kill = f"import os\nos.kill({job.servers[0].pid}, 9)\n"

@@ -4,8 +4,10 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "tests/testing/http/http_get.h"
 #include "tests/unit/worker/session/session_fixture.h"
@@ -225,6 +227,46 @@ TEST_F(SessionTest, StepsInTheWrongOrderAreRefused) {
     ASSERT_TRUE(session->FinishStep({}).ok());
     EXPECT_EQ(session->Finish().value(), Next::kEnd);
   });
+}
+
+TEST_F(SessionTest, WeightsThatTheProgramHasWrittenAreRefused) {
+  Start(Job(1, 1));
+  RunRanks(1, [&](std::unique_ptr<Session> session) {
+    TestProgram program;
+    ASSERT_TRUE(session->Start(program.Declare()).ok());
+    float& bias = program.Declare().weights[1][2];
+    for (int step = 0; step < 2; ++step) {
+      const float theirs = std::exchange(bias, 5);
+      const auto begun = session->BeginStep(1, {});
+      EXPECT_TRUE(absl::IsInvalidArgument(begun.status())) << begun.status();
+      EXPECT_THAT(begun.status().message(),
+                  HasSubstr(absl::StrCat(
+                      "the weights of \"0.bias\" after step ", step)));
+      bias = theirs;  // put back, so the step begins
+      program.Train(*session, step + 1);
+    }
+    EXPECT_EQ(session->Finish().value(), Next::kEnd);
+  });
+}
+
+TEST_F(SessionTest, RanksOnTheSameRowsAreNoticed) {
+  Start(Job(1, 2));
+  RunRanks(2, [&](std::unique_ptr<Session> session) {
+    TestProgram program;
+    ASSERT_TRUE(session->Start(program.Declare()).ok());
+    for (int step = 1; step <= 10; ++step) {
+      ASSERT_EQ(session->BeginStep(1, {}).value(), Next::kStep);
+      for (int p = 1; p >= 0; --p) {
+        std::fill_n(session->gradient(p), p == 0 ? 6 : 3, 0.5f * step);
+        session->GradientReady(p);
+      }
+      ASSERT_EQ(session->FinishStep({}).value(), Next::kStep);
+    }
+    EXPECT_EQ(session->Finish().value(), Next::kEnd);
+  });
+  EXPECT_THAT(
+      coordinator_->control().WaitForUpdate(absl::ZeroDuration()).notices,
+      ::testing::Contains(HasSubstr("ranks 0, 1 computed equal gradients")));
 }
 
 TEST_F(SessionTest, AnEndWithinARoundFailsTheJob) {

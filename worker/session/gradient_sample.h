@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "common/base/parameter_spec.h"
+
+namespace tributary {
+
+// A number that two ranks have in common when they computed a step's gradient
+// on the same rows, and else as good as never. Looks at a few elements of each
+// parameter that is trained. 0: all of these are zeros, so nothing is known.
+class GradientSample {
+ public:
+  static constexpr int64_t kElements = 64;  // at most, of each parameter
+
+  // Adds a parameter's gradient. The order does not matter.
+  void Add(int index, const ParameterSpec& parameter, const float* gradient);
+
+  // Of the gradients added since the last call.
+  uint32_t Take();
+
+ private:
+  uint32_t sum_ = 0;
+};
+
+}  // namespace tributary
