@@ -145,12 +145,14 @@ StepRecord Progress::MergeFront() {
     record.learning_rate = report.learning_rate();
   }
   const double share = 1.0 / static_cast<double>(std::max<size_t>(1, reported));
+  std::vector<uint32_t> samples;
   double loss_sum = 0;  // summed in rank order: the same in every run
   double least_wait = std::numeric_limits<double>::infinity();
   for (Rank& rank : ranks_) {
     const v1::StepReport& report = rank.waiting.front();
     loss_sum += report.loss_sum();
     record.samples += report.samples();
+    samples.push_back(report.gradient_sample());
     AddSeconds(report, share, &record.seconds);
     record.bytes_sent += report.bytes_sent();
     record.bytes_received += report.bytes_received();
@@ -158,6 +160,7 @@ StepRecord Progress::MergeFront() {
       least_wait = std::min(least_wait, report.wait_seconds());
     }
   }
+  equal_ranks_.Add(samples);
   if (reported > 0) {
     record.peer_seconds = std::max(0.0, record.seconds.wait - least_wait);
   }

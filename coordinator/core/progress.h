@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <deque>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/member/step_seconds.h"
+#include "coordinator/core/equal_ranks.h"
 #include "tributary/v1/coordinator_service.pb.h"
 
 namespace tributary {
@@ -71,6 +73,9 @@ class Progress {
   std::vector<StepRecord> Take();
   bool HasRecords() const { return !records_.empty(); }
 
+  // Of ranks that seem to train on the same rows; empty: there is nothing new.
+  std::string TakeNotice() { return equal_ranks_.TakeNotice(); }
+
   int64_t last_step(uint32_t rank) const { return ranks_[rank].last_step; }
   // The newest report of a rank, without spans; step 0: none yet.
   const v1::StepReport& last_report(uint32_t rank) const {
@@ -98,6 +103,7 @@ class Progress {
   double Rate(const StepRecord& record);
 
   std::vector<Rank> ranks_;
+  EqualRanks equal_ranks_;
   std::deque<Recent> recent_;
   uint64_t recent_samples_ = 0;
   StepRecord latest_;

@@ -53,6 +53,9 @@ std::vector<std::string> WorkerReports::TakeNotices() {
   for (std::string& notice : tests_.TakeNotices()) {
     notices.push_back(std::move(notice));
   }
+  if (std::string notice = progress_.TakeNotice(); !notice.empty()) {
+    notices.push_back(std::move(notice));
+  }
   return notices;
 }
 

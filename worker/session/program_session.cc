@@ -272,6 +272,7 @@ absl::StatusOr<Session::Next> ProgramSession::BeginStep(
   samples_ = samples;
   learning_rates_ = learning_rates;
   push_seconds_ = 0;
+  (void)sample_.Take();  // of a step that was not finished
   in_step_ = true;
   synchronizer_->SetLearningRates(learning_rates_);
   synchronizer_->BeginStep(steps_, samples_);
@@ -280,6 +281,8 @@ absl::StatusOr<Session::Next> ProgramSession::BeginStep(
 
 void ProgramSession::GradientReady(int parameter) {
   const int64_t begin = clock_.NowMicros();
+  sample_.Add(parameter, declaration_.parameters[parameter],
+              parameters_->gradient(parameter));
   synchronizer_->GradientReady(parameter);
   push_seconds_ += SecondsSince(clock_, begin);
 }
@@ -317,6 +320,7 @@ void ProgramSession::Report(const StepResult& result, int64_t step,
   report.set_wait_seconds(wait_seconds);
   report.set_step_seconds(result.data_seconds + compute + push_seconds_ +
                           wait_seconds);
+  report.set_gradient_sample(sample_.Take());
   report.set_bytes_sent(traffic.bytes_sent - reported_.bytes_sent);
   report.set_bytes_received(traffic.bytes_received - reported_.bytes_received);
   reported_ = traffic;
@@ -324,6 +328,7 @@ void ProgramSession::Report(const StepResult& result, int64_t step,
     report.set_samples(0);
     report.set_loss_sum(0);
   }
+  if (report.samples() == 0) report.clear_gradient_sample();
   metrics_.CountStep(
       report, {traffic.bytes_sent, traffic.bytes_received, traffic.retries});
   member_->ReportStep(report);

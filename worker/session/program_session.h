@@ -16,6 +16,7 @@
 #include "tributary/v1/plan.pb.h"
 #include "worker/parallel/gradient_synchronizer.h"
 #include "worker/session/canceller.h"
+#include "worker/session/gradient_sample.h"
 #include "worker/session/program_parameters.h"
 #include "worker/session/rank_life.h"
 #include "worker/session/session.h"
@@ -104,6 +105,7 @@ class ProgramSession final : public Session {
   std::vector<double> learning_rates_;
   std::function<double(int64_t step)> rate_;  // of training.optimizer
   double push_seconds_ = 0;
+  GradientSample sample_;  // of the step
   GradientSynchronizer::Traffic reported_;
 
   mutable absl::Mutex mu_;

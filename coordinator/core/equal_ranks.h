@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tributary {
+
+// Notices when ranks of a program compute the same gradients, step after step:
+// then they most likely train on the same rows. A plain object.
+class EqualRanks {
+ public:
+  static constexpr int kSteps = 10;  // in a row
+
+  // [rank] StepReport.gradient_sample of a step; 0 says nothing.
+  void Add(const std::vector<uint32_t>& samples);
+
+  // A sentence that names the ranks, once; empty: there are none, or that was
+  // said before.
+  std::string TakeNotice();
+
+ private:
+  // The lowest rank whose samples equal a rank's, and in how many steps.
+  struct Twin {
+    size_t rank = 0;
+    int steps = 0;
+  };
+
+  std::vector<Twin> twins_;  // of each rank
+  bool told_ = false;
+  std::string notice_;
+};
+
+}  // namespace tributary
