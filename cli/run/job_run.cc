@@ -239,6 +239,14 @@ ProgressView JobRun::PositionOf(int64_t step, int64_t epoch) const {
   return view;
 }
 
+// Whether a program has left the samples of each rank's step at one, so that
+// they say nothing.
+bool JobRun::CountsSteps(uint64_t samples, int64_t steps) const {
+  return options_.job.has_program() &&
+         samples <=
+             static_cast<uint64_t>(steps) * options_.job.cluster().workers();
+}
+
 void JobRun::ShowStep(const StepRecord& record) {
   ProgressView view = PositionOf(record.step, record.epoch);
   view.loss = record.loss;
@@ -248,6 +256,10 @@ void JobRun::ShowStep(const StepRecord& record) {
       static_cast<double>(last_step_ - options_.start.step);
   view.eta_seconds = static_cast<double>(view.total_steps - view.step) *
                      samples_a_step / view.samples_per_second;
+  if (CountsSteps(record.samples, 1) && record.samples > 0) {
+    view.counts_steps = true;
+    view.samples_per_second /= static_cast<double>(record.samples);
+  }
   console_.Show(view);
 }
 
@@ -330,10 +342,15 @@ void JobRun::PrintResult(const RunSummary& summary) {
     const std::string all = summary.total_steps > 0
                                 ? absl::StrCat(" of ", summary.total_steps)
                                 : "";
-    console_.Note(absl::StrFormat("%s: %d%s steps in %s, %s samples/s",
-                                  summary.status, summary.totals.steps, all,
-                                  FormatElapsed(summary.seconds),
-                                  FormatCount(summary.SamplesPerSecond())));
+    const bool counts_steps =
+        CountsSteps(summary.totals.samples,
+                    summary.totals.steps - summary.totals.start_step);
+    console_.Note(absl::StrFormat(
+        "%s: %d%s steps in %s, %s", summary.status, summary.totals.steps, all,
+        FormatElapsed(summary.seconds),
+        RateText(counts_steps ? summary.StepsPerSecond()
+                              : summary.SamplesPerSecond(),
+                 counts_steps)));
     console_.Note(absl::StrCat("weights: ", directory_->path(),
                                "/weights.safetensors, sha256 ",
                                summary.weights_sha256));

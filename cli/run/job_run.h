@@ -157,6 +157,7 @@ class JobRun {
   absl::Status SaveSummary(const RunSummary& summary);
   void Show(const JobUpdate& update);
   void ShowStep(const StepRecord& record);
+  bool CountsSteps(uint64_t samples, int64_t steps) const;
   ProgressView PositionOf(int64_t step, int64_t epoch) const;
   void StopWhenAsked();
   RunSummary Summarize(const std::string& cause);

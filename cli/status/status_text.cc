@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "cli/terminal/format.h"
+#include "cli/terminal/progress_line.h"
 #include "common/status/printable.h"
 #include "coordinator/service/job_status.h"
 
@@ -91,6 +92,22 @@ std::string WaitLines(const v1::JobStatusResponse& status) {
   return text;
 }
 
+// A program that does not count its samples leaves them at one a step.
+std::string RateOf(const v1::JobStatusResponse& status) {
+  uint64_t samples = 0;
+  bool counts_steps = true;
+  for (const v1::MemberStatus& member : status.members()) {
+    if (member.role() != v1::ROLE_WORKER) continue;
+    samples += member.last_step().samples();
+    counts_steps = counts_steps && member.last_step().samples() <= 1;
+  }
+  if (!counts_steps || samples == 0) {
+    return RateText(status.samples_per_second(), /*counts_steps=*/false);
+  }
+  return RateText(status.samples_per_second() / static_cast<double>(samples),
+                  /*counts_steps=*/true);
+}
+
 }  // namespace
 
 std::string StatusText(const v1::JobStatusResponse& status) {
@@ -112,7 +129,7 @@ std::string StatusText(const v1::JobStatusResponse& status) {
   }
   if (status.step() > 0) {
     absl::StrAppend(&text, ", loss ", FormatMetric(status.loss()), ", ",
-                    FormatCount(status.samples_per_second()), " samples/s");
+                    RateOf(status));
   }
   if (const std::string safety = SafetyText(status); !safety.empty()) {
     absl::StrAppend(&text, "\n  ", safety);

@@ -32,6 +32,12 @@ std::string Bar(const ProgressView& view, int inner) {
   return absl::StrCat("[", bar, "]");
 }
 
+// The rate where there is little room.
+std::string ShortRate(const ProgressView& view) {
+  if (view.counts_steps) return RateText(view.samples_per_second, true);
+  return absl::StrCat(FormatCount(view.samples_per_second), "/s");
+}
+
 // "epoch 2/5", "epoch 2", or nothing.
 std::string EpochText(const ProgressView& view) {
   if (view.epoch < 1) return "";
@@ -47,7 +53,7 @@ std::string OpenLine(const ProgressView& view, int width) {
   absl::StrAppend(&line, line.empty() ? "" : "  ", "step ", view.step);
   for (const std::string& part :
        {absl::StrCat("  loss ", FormatMetric(view.loss)),
-        absl::StrCat("  ", FormatCount(view.samples_per_second), "/s")}) {
+        absl::StrCat("  ", ShortRate(view))}) {
     if (line.size() + part.size() > room) break;
     line += part;
   }
@@ -55,6 +61,11 @@ std::string OpenLine(const ProgressView& view, int width) {
 }
 
 }  // namespace
+
+std::string RateText(double rate, bool counts_steps) {
+  return absl::StrCat(FormatCount(rate),
+                      counts_steps ? " steps/s" : " samples/s");
+}
 
 std::string BarLine(const ProgressView& view, int width) {
   if (view.total_steps < 1) return OpenLine(view, width);
@@ -65,7 +76,7 @@ std::string BarLine(const ProgressView& view, int width) {
   // When there is too little room, the last part is dropped first.
   std::vector<std::string> parts = {
       absl::StrCat("  loss ", FormatMetric(view.loss)),
-      absl::StrCat("  ", FormatCount(view.samples_per_second), "/s"),
+      absl::StrCat("  ", ShortRate(view)),
       absl::StrCat("  ETA ", FormatDuration(view.eta_seconds))};
   while (true) {
     size_t text = epoch.size() + 2 + 1 + steps.size();
@@ -89,9 +100,9 @@ std::string PlainLine(const ProgressView& view) {
   if (!open) {
     absl::StrAppendFormat(&line, "/%d (%d%%)", view.total_steps, Percent(view));
   }
-  absl::StrAppendFormat(
-      &line, "%s%s: loss %s, %s samples/s", epoch.empty() ? "" : ", ", epoch,
-      FormatMetric(view.loss), FormatCount(view.samples_per_second));
+  absl::StrAppend(&line, epoch.empty() ? "" : ", ", epoch, ": loss ",
+                  FormatMetric(view.loss), ", ",
+                  RateText(view.samples_per_second, view.counts_steps));
   if (open) return line;
   return absl::StrCat(line, ", ETA ", FormatDuration(view.eta_seconds));
 }

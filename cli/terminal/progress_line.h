@@ -9,6 +9,9 @@
 
 namespace tributary {
 
+// "45.2k samples/s", or "48 steps/s".
+std::string RateText(double rate, bool counts_steps);
+
 // The progress of training that a person wants to see.
 struct ProgressView {
   int64_t step = 0;
@@ -17,6 +20,8 @@ struct ProgressView {
   int64_t epochs = 0;       // of the whole job
   double loss = 0;
   double samples_per_second = 0;
+  // samples_per_second is in steps: the program does not count its samples.
+  bool counts_steps = false;
   double eta_seconds = -1;  // negative: unknown
 };
 

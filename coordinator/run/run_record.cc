@@ -154,6 +154,13 @@ double RunSummary::SamplesPerSecond() const {
              : 0;
 }
 
+double RunSummary::StepsPerSecond() const {
+  return totals.training_seconds > 0
+             ? static_cast<double>(totals.steps - totals.start_step) /
+                   totals.training_seconds
+             : 0;
+}
+
 const EvaluationRecord* RunSummary::LastOn(absl::string_view set) const {
   const auto last =
       std::find_if(evaluations.rbegin(), evaluations.rend(),

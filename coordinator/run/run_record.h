@@ -35,6 +35,7 @@ struct RunSummary {
   // The evaluation on this set after this step; null: there is none.
   const EvaluationRecord* At(absl::string_view set, int64_t step) const;
   double SamplesPerSecond() const;  // during training alone
+  double StepsPerSecond() const;
 };
 
 // A line of metrics.jsonl, without its end (docs/formats.md), and the step that

@@ -42,6 +42,26 @@ TEST(StatusTextTest, RunningJobShowsWhoIsThereAndWhatWaitsForWhom) {
       "node-b pid 77\n");
 }
 
+TEST(StatusTextTest, AProgramWithoutSamplesShowsItsSteps) {
+  v1::JobStatusResponse status;
+  status.set_name("mlp");
+  status.set_phase(v1::JOB_PHASE_RUNNING);
+  status.set_step(50);
+  status.set_samples_per_second(96);
+  for (int rank = 0; rank < 2; ++rank) {
+    v1::MemberStatus* worker = status.add_members();
+    worker->set_role(v1::ROLE_WORKER);
+    worker->set_index(rank);
+    worker->mutable_last_step()->set_samples(1);
+  }
+  const auto shows = [&](const std::string& rate) {
+    return StatusText(status).find(rate) != std::string::npos;
+  };
+  EXPECT_TRUE(shows(", 48 steps/s\n"));
+  status.mutable_members(1)->mutable_last_step()->set_samples(8);
+  EXPECT_TRUE(shows(", 96 samples/s\n"));
+}
+
 // Members' sentences arrive with their heartbeats and can be out of date.
 TEST(StatusTextTest, WhatIsPastIsNotShownAsAWait) {
   v1::JobStatusResponse status;

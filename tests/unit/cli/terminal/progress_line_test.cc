@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/terminal/progress_line.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 namespace tributary {
 namespace {
@@ -67,6 +67,16 @@ TEST(ProgressLineTest, AnOpenEndHasNeitherBarNorTotal) {
   EXPECT_EQ(PlainLine(view), "step 713, epoch 2: loss 0.3412, 45.2k samples/s");
   view.epoch = 0;
   EXPECT_EQ(PlainLine(view), "step 713: loss 0.3412, 45.2k samples/s");
+}
+
+TEST(ProgressLineTest, WithoutSamplesTheRateIsThatOfSteps) {
+  ProgressView view = View();
+  view.samples_per_second = 48;
+  view.counts_steps = true;
+  EXPECT_THAT(BarLine(view, 100), ::testing::HasSubstr("  48 steps/s"));
+  EXPECT_THAT(PlainLine(view), ::testing::HasSubstr(", 48 steps/s"));
+  view.total_steps = 0;
+  EXPECT_THAT(BarLine(view, 100), ::testing::HasSubstr("  48 steps/s"));
 }
 
 TEST(ProgressLineTest, PlainLineSaysTheSameInWords) {
