@@ -26,7 +26,7 @@ using nlohmann::json;
 
 constexpr uint64_t kLengthBytes = 8;
 // Room for tens of thousands of tensors. Bounds the allocation for a bad file.
-constexpr uint64_t kMaxHeaderBytes = 16 << 20;
+constexpr uint64_t kMaxTensorListBytes = 16 << 20;
 // So many bytes show what a file is that is no safetensors file.
 constexpr uint64_t kLongestMagic = 64;
 
@@ -239,11 +239,11 @@ absl::StatusOr<SafetensorsReader> SafetensorsReader::Open(
                      ": wants at least 8 bytes, got ", file_bytes));
   }
   std::memcpy(&length, begin.data(), sizeof(length));
-  if (length > kMaxHeaderBytes || length > file_bytes - kLengthBytes) {
+  if (length > kMaxTensorListBytes || length > file_bytes - kLengthBytes) {
     return absl::InvalidArgumentError(
         absl::StrCat(path, ": not a safetensors file", LooksLike(begin),
                      ": byte 0: wants a header of at most ",
-                     std::min(kMaxHeaderBytes, file_bytes - kLengthBytes),
+                     std::min(kMaxTensorListBytes, file_bytes - kLengthBytes),
                      " bytes, got ", length));
   }
   std::string header(length, '\0');

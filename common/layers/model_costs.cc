@@ -17,14 +17,14 @@ namespace {
 using Specs = google::protobuf::RepeatedPtrField<v1::LayerSpec>;
 
 // Elements of one sample anywhere in the model; sums of them stay exact.
-constexpr int64_t kMaxElements = int64_t{1} << 40;
+constexpr int64_t kMostElements = int64_t{1} << 40;
 
 absl::Status CheckShape(const Shape& shape) {
   int64_t size = 1;
   for (int64_t extent : shape) {
-    if (extent < 1 || extent > kMaxElements / size) {
+    if (extent < 1 || extent > kMostElements / size) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "makes samples without elements or with more than ", kMaxElements));
+          "makes samples without elements or with more than ", kMostElements));
     }
     size *= extent;
   }
@@ -220,7 +220,7 @@ absl::StatusOr<ModelCosts> CostsOfModel(const v1::ModelSpec& model,
                                         const Shape& sample_shape) {
   if (!CheckShape(sample_shape).ok()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("a sample wants from 1 to ", kMaxElements, " elements"));
+        absl::StrCat("a sample wants from 1 to ", kMostElements, " elements"));
   }
   ModelWalk walk(model);
   TRIBUTARY_ASSIGN_OR_RETURN(

@@ -365,7 +365,7 @@ void Member::Fail(const absl::Status& why) {
   {
     absl::MutexLock lock(&mu_);
     if (!state_.end().ok()) return;  // the job has failed already
-    request = LastWords(MakeRequestLocked(), why);
+    request = FinalHeartbeat(MakeRequestLocked(), why);
   }
   const absl::Status told =
       client_->Heartbeat(request, kHeartbeatTimeout).status();

@@ -264,8 +264,8 @@ absl::Status MemberState::NewsAfter(uint64_t epoch) const {
       absl::StrCat("plan epoch ", epoch, " is still in force"));
 }
 
-v1::HeartbeatRequest LastWords(v1::HeartbeatRequest heartbeat,
-                               const absl::Status& why) {
+v1::HeartbeatRequest FinalHeartbeat(v1::HeartbeatRequest heartbeat,
+                                    const absl::Status& why) {
   heartbeat.set_finished(false);
   heartbeat.set_error(std::string(why.message()));
   return heartbeat;

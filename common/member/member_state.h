@@ -198,7 +198,7 @@ class MemberState {
 };
 
 // The last heartbeat of a member that cannot continue.
-v1::HeartbeatRequest LastWords(v1::HeartbeatRequest heartbeat,
-                               const absl::Status& why);
+v1::HeartbeatRequest FinalHeartbeat(v1::HeartbeatRequest heartbeat,
+                                    const absl::Status& why);
 
 }  // namespace tributary

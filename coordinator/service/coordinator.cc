@@ -161,9 +161,9 @@ absl::Status Coordinator::Listen() {
   options_.guard->SetJob(
       {.name = options_.job.name(), .id = job_id_, .key = job_key_});
   service_ = MakeCoordinatorService(&control_, options_.guard);
-  TRIBUTARY_ASSIGN_OR_RETURN(port_,
-                             PeerPort::Listen(options_.listen, options_.guard,
-                                              options_.listening));
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      port_,
+      PeerPort::Listen(options_.listen, options_.guard, options_.listening));
   const v1::ClusterSpec& cluster = options_.job.cluster();
   LimitPeers(cluster, options_.guard->connections().get());
   grpc::ServerBuilder builder;

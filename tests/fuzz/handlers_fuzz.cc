@@ -272,9 +272,9 @@ class Control {
         return With<v1::HeartbeatRequest>(
             bytes, [this](auto* r) { return control_.Heartbeat(*r).status(); });
       case 4:
-        return With<v1::ReportEvaluationRequest>(
-            bytes,
-            [this](auto* r) { return control_.ReportEvaluation(*r).status(); });
+        return With<v1::ReportEvaluationRequest>(bytes, [this](auto* r) {
+          return control_.ReportEvaluation(*r).status();
+        });
       case 5:
         return With<v1::ExchangeRequest>(bytes, [this](auto* r) {
           r->set_wait_ms(0);

@@ -139,7 +139,7 @@ void MemberAgent::Fail(const absl::Status& why, std::function<void()> done) {
   if (!state_ || !state_->end().ok()) return done();
   Call("last words", Kind::kIdle, Member::kHeartbeatTimeout,
        &SimulatedCoordinator::Heartbeat,
-       LastWords(state_->NextHeartbeat(), why),
+       FinalHeartbeat(state_->NextHeartbeat(), why),
        [done](const absl::StatusOr<v1::HeartbeatResponse>&) { done(); });
 }
 

@@ -36,9 +36,10 @@ std::string HttpRaw(int port, const std::string& request) {
 
 HttpReply HttpGet(int port, const std::string& path,
                   const std::string& method) {
-  const std::string answer = HttpRaw(port, method + " " + path +
-                                               " HTTP/1.1\r\nHost: localhost\r\n"
-                                               "Connection: close\r\n\r\n");
+  const std::string answer =
+      HttpRaw(port, method + " " + path +
+                        " HTTP/1.1\r\nHost: localhost\r\n"
+                        "Connection: close\r\n\r\n");
   HttpReply reply;
   const size_t first = answer.find("\r\n");
   const size_t end = answer.find("\r\n\r\n");

@@ -24,12 +24,12 @@ TEST(MemberStateTest, HeartbeatCarriesPlaceAndUntakenStepsInOrder) {
   EXPECT_EQ(request.steps(1).step(), 2);
 }
 
-TEST(MemberStateTest, LastWordsCarryTheStepsBeforeThem) {
+TEST(MemberStateTest, AFinalHeartbeatCarriesTheStepsBeforeThem) {
   MemberState state = MakeWorker();
   state.Begin(1);
   state.ReportStep(Report(1));
   const v1::HeartbeatRequest words =
-      LastWords(state.NextHeartbeat(), absl::DataLossError("not finite"));
+      FinalHeartbeat(state.NextHeartbeat(), absl::DataLossError("not finite"));
   EXPECT_EQ(words.error(), "not finite");
   ASSERT_EQ(words.steps_size(), 1);
   EXPECT_EQ(words.steps(0).step(), 1);
