@@ -17,7 +17,7 @@
 namespace tributary {
 namespace {
 
-constexpr double kBytes = sizeof(float);
+constexpr double kWeightBytes = sizeof(float);
 
 // Optimizer states of each weight. Groups may freeze parameters or give them
 // another optimizer, so with groups none are counted.
@@ -33,7 +33,7 @@ bool MayHaveGpu(const v1::JobSpec& job) {
          std::filesystem::exists("/dev/nvidiactl", error);
 }
 
-std::string Count(int count, const char* what) {
+std::string CountOf(int count, const char* what) {
   return absl::StrCat(count, " ", what, count == 1 ? "" : "s");
 }
 
@@ -41,8 +41,9 @@ std::string Count(int count, const char* what) {
 
 uint64_t LeastMemory(const v1::JobSpec& job, const MemoryNeed& need) {
   const Strategy strategy = StrategyOf(job);
-  const double model = kBytes * std::accumulate(need.parameters.begin(),
-                                                need.parameters.end(), 0.0);
+  const double model =
+      kWeightBytes *
+      std::accumulate(need.parameters.begin(), need.parameters.end(), 0.0);
   const double replicas = strategy.mesh().data;
   double bytes = 0;
   if (strategy.uses_servers()) {
@@ -56,7 +57,8 @@ uint64_t LeastMemory(const v1::JobSpec& job, const MemoryNeed& need) {
             ? 0
             : static_cast<double>(*std::max_element(need.parameters.begin(),
                                                     need.parameters.end()));
-    return static_cast<uint64_t>(bytes + replicas * (model + kBytes * largest));
+    return static_cast<uint64_t>(bytes +
+                                 replicas * (model + kWeightBytes * largest));
   }
   bytes += replicas * 2 * model;  // weights and gradients
   const bool shared = strategy.one_process() ||
@@ -76,8 +78,9 @@ absl::Status CheckMemory(const v1::JobSpec& job, const MemoryNeed& need,
   return absl::FailedPreconditionError(absl::StrCat(
       "the job needs at least ", FormatBytes(bytes), " of memory for weights, ",
       "gradients and the optimizer's state in ",
-      cluster.servers() > 0 ? Count(cluster.servers(), "server") + " and " : "",
-      Count(cluster.workers(), "worker"), ", but this machine has ",
+      cluster.servers() > 0 ? CountOf(cluster.servers(), "server") + " and "
+                            : "",
+      CountOf(cluster.workers(), "worker"), ", but this machine has ",
       FormatBytes(available->bytes), " left (", available->source,
       "); wanted fewer workers, a smaller model or more machines"));
 }

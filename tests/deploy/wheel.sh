@@ -89,7 +89,7 @@ says_whose_it_is() {
   local field
   for field in 'Author-email: Tributary contributors <' 'License-Expression: Apache-2.0' \
     'Summary: '; do
-    grep -q "^$field" "$root$site"/tributary-*.dist-info/METADATA || {
+    grep -qi "^$field" "$root$site"/tributary-*.dist-info/METADATA || {
       echo "  METADATA has no line '$field...'"
       return 1
     }

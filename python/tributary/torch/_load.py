@@ -25,7 +25,8 @@ class Prediction:
     """What a model predicts for rows.
 
     labels: of classes the names, or numbers where the training data have numbers,
-    and None where the outputs are not numbers; of numbers None. values: probabilities [rows, classes], or the numbers.
+    and None where the outputs are not numbers; of numbers None. values:
+    probabilities [rows, classes], or the numbers.
     """
 
     labels: list[Any] | None

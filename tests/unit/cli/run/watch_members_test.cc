@@ -6,10 +6,10 @@
 namespace tributary {
 namespace {
 
-using Loss = Children::Loss;
+using JudgedLoss = Children::Loss;
 
 TEST(LossOfTest, WhatExitsBeforeTrainingHasFoundAnError) {
-  EXPECT_EQ(LossOf({.phase = v1::JOB_PHASE_WAITING}), Loss::kFatal);
+  EXPECT_EQ(LossOf({.phase = v1::JOB_PHASE_WAITING}), JudgedLoss::kFatal);
   EXPECT_EQ(LossOf({.phase = v1::JOB_PHASE_WAITING, .killed = true}),
             std::nullopt);
 }
@@ -20,7 +20,7 @@ TEST(LossOfTest, AJobThatStopsBeforeItsFirstStepReplacesNobody) {
     EXPECT_EQ(LossOf({.phase = v1::JOB_PHASE_STOPPING,
                       .killed = true,
                       .has_place = has_place}),
-              Loss::kFatal);
+              JudgedLoss::kFatal);
   }
   EXPECT_EQ(
       LossOf(
@@ -37,11 +37,11 @@ TEST(LossOfTest, APlacesEndIsJudgedByTheCoordinator) {
 
 TEST(LossOfTest, AProgramThatStartsTheRanksIsReplacedUntilTheEnd) {
   EXPECT_EQ(LossOf({.phase = v1::JOB_PHASE_RUNNING, .has_place = false}),
-            Loss::kReplace);
+            JudgedLoss::kReplace);
   EXPECT_EQ(LossOf({.phase = v1::JOB_PHASE_DONE, .has_place = false}),
-            Loss::kFatal);
+            JudgedLoss::kFatal);
   EXPECT_EQ(LossOf({.phase = v1::JOB_PHASE_FAILED, .has_place = false}),
-            Loss::kFatal);
+            JudgedLoss::kFatal);
 }
 
 }  // namespace
