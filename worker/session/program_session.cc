@@ -110,8 +110,8 @@ absl::Status ProgramSession::Declare() {
 }
 
 absl::Status ProgramSession::SetData(DataStretch data) {
-  TRIBUTARY_ASSIGN_OR_RETURN(course_,
-                             GoOn(job(), course_, steps_, std::move(data)));
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      course_, tributary::GoOn(job(), course_, steps_, std::move(data)));
   return declaration_.parameters.empty() ? absl::OkStatus() : Declare();
 }
 

@@ -25,8 +25,8 @@ TEST(SameJobTest, AFieldThatAnOlderVersionDidNotKnowHasItsDefault) {
   const v1::JobSpec job = Digits();
   EXPECT_EQ(OtherJob(job, job), "");
   v1::JobSpec older = job;
-  ASSERT_TRUE(older.cluster().has_on_worker_loss());
-  older.mutable_cluster()->clear_on_worker_loss();
+  ASSERT_TRUE(older.cluster().has_max_restarts());
+  older.mutable_cluster()->clear_max_restarts();
   older.mutable_checkpoint()->clear_keep();
   older.mutable_training()->clear_divergence();
   EXPECT_EQ(OtherJob(older, job), "");

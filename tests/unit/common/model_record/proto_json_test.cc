@@ -16,7 +16,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 using testing::StatusIs;
 
-absl::Status Parse(const std::string& text, google::protobuf::Message* to) {
+absl::Status ParseProto(const std::string& text,
+                        google::protobuf::Message* to) {
   return JsonToProto(Json::parse(text), to);
 }
 
@@ -40,7 +41,7 @@ TEST(ProtoJsonTest, EveryFloatReadsBackToTheSameBits) {
     written.add_mean(value);
   }
   v1::NumericFeatures read;
-  TRIBUTARY_EXPECT_OK(Parse(ProtoToJson(written), &read));
+  TRIBUTARY_EXPECT_OK(ParseProto(ProtoToJson(written), &read));
   ASSERT_EQ(read.mean_size(), written.mean_size());
   for (int i = 0; i < read.mean_size(); ++i) {
     EXPECT_EQ(read.mean(i), written.mean(i)) << i;
@@ -55,7 +56,7 @@ TEST(ProtoJsonTest, WordsThatAreNotUtf8ReadBack) {
   const std::string json = ProtoToJson(written);
   EXPECT_NE(json.find(R"({"hex": "636166e9"})"), std::string::npos) << json;
   v1::CsvCategories read;
-  TRIBUTARY_EXPECT_OK(Parse(json, &read));
+  TRIBUTARY_EXPECT_OK(ParseProto(json, &read));
   EXPECT_TRUE(
       google::protobuf::util::MessageDifferencer::Equals(read, written));
 }
@@ -70,27 +71,29 @@ TEST(ProtoJsonTest, ALongListStaysOnOneLine) {
 
 TEST(ProtoJsonTest, AWrongValueIsNamedWithItsField) {
   v1::ModelRecord record;
-  EXPECT_THAT(Parse(R"({"sequential": [{"linear": {"in": "x"}}]})", &record),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       "sequential.0.linear.in: wants a whole number, got "
-                       "\"x\""));
-  EXPECT_THAT(Parse(R"({"sequential": [{"linear": {"in": 1.5}}]})", &record),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       "wants a whole number, got 1.5"));
-  EXPECT_THAT(Parse(R"({"sequential": [{"lienar": {}}]})", &record),
+  EXPECT_THAT(
+      ParseProto(R"({"sequential": [{"linear": {"in": "x"}}]})", &record),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               "sequential.0.linear.in: wants a whole number, got "
+               "\"x\""));
+  EXPECT_THAT(
+      ParseProto(R"({"sequential": [{"linear": {"in": 1.5}}]})", &record),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               "wants a whole number, got 1.5"));
+  EXPECT_THAT(ParseProto(R"({"sequential": [{"lienar": {}}]})", &record),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        "unknown field \"lienar\" in sequential.0"));
-  EXPECT_THAT(Parse(R"({"sequential": {}})", &record),
+  EXPECT_THAT(ParseProto(R"({"sequential": {}})", &record),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        "sequential: wants a list, got an object"));
-  EXPECT_THAT(Parse(R"({"output": "colours"})", &record),
+  EXPECT_THAT(ParseProto(R"({"output": "colours"})", &record),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        "wants classes, binary or numbers, got \"colours\""));
 }
 
 TEST(ProtoJsonTest, TwoMembersOfAOneofAreRefused) {
   v1::LayerSpec layer;
-  EXPECT_THAT(Parse(R"({"relu": {}, "tanh": {}})", &layer),
+  EXPECT_THAT(ParseProto(R"({"relu": {}, "tanh": {}})", &layer),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        "the file: wants one kind, got an object"));
 }
@@ -99,7 +102,7 @@ TEST(ProtoJsonTest, NumbersThatFloat32CannotHoldAreRefused) {
   v1::NumericFeatures numeric;
   for (const char* text :
        {R"({"mean": [1e39]})", R"({"mean": ["nan"]})", R"({"mean": [null]})"}) {
-    EXPECT_THAT(Parse(text, &numeric),
+    EXPECT_THAT(ParseProto(text, &numeric),
                 StatusIs(absl::StatusCode::kInvalidArgument,
                          "mean.0: wants a number that float32 can hold"))
         << text;
@@ -113,8 +116,9 @@ TEST(ProtoJsonTest, DeepNestingIsRefusedAndNotFollowed) {
     if (text.size() > 200000) break;
   }
   v1::LayerSpec layer;
-  EXPECT_THAT(Parse(text, &layer), StatusIs(absl::StatusCode::kInvalidArgument,
-                                            "wants fewer levels"));
+  EXPECT_THAT(
+      ParseProto(text, &layer),
+      StatusIs(absl::StatusCode::kInvalidArgument, "wants fewer levels"));
 }
 
 }  // namespace

@@ -9,6 +9,8 @@
 #include <set>
 #include <vector>
 
+#include "common/base/limits.h"
+
 namespace tributary {
 namespace {
 

@@ -48,7 +48,8 @@ class TableHintsTest : public testing::TemporaryFolderTest {
                      "\n  batch_size: 1\ntraining:\n  steps: 1\n  loss: ",
                      table.classes == 0 ? "mse" : "cross_entropy",
                      "\n  optimizer: {sgd: {learning_rate: 1}}\n"));
-    return std::string(CheckDataOfFile(Path("job.yaml")).status().message());
+    return std::string(
+        CheckDataOfFile(Path("job.yaml"), {}).status().message());
   }
 
   // Pastes each setting that the message about the table offers. Returns the
