@@ -210,7 +210,9 @@ TEST(MetricsLineTest, TheQuickReaderReadsWhatAParserReads) {
     const auto parsed = ReadMetricsLine(" " + line);
     ASSERT_TRUE(quick.has_value() && parsed.has_value());
     EXPECT_EQ(std::isnan(quick->loss), std::isnan(one.loss));
-    if (!std::isnan(one.loss)) EXPECT_EQ(quick->loss, one.loss);
+    if (!std::isnan(one.loss)) {
+      EXPECT_EQ(quick->loss, one.loss);
+    }
     StepRecord same = one;
     same.peer_seconds = 0;
     same.bytes_sent = same.bytes_received = 0;
