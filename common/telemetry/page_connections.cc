@@ -33,14 +33,17 @@ void PageConnections::Begin(int fd, const std::string& host) {
   all_[fd] = {
       .host = host, .since_micros = clock_->NowMicros(), .number = ++begun_};
   const std::map<std::string, size_t> counts = Counts();
-  size_t total = 0;
-  for (const auto& [unused, count] : counts) total += count;
-  if (counts.at(host) > limits_.of_host) return ShutOldestOf(&host, fd);
-  if (total <= limits_.connections) return;
-  const auto most = std::max_element(
-      counts.begin(), counts.end(),
-      [](const auto& a, const auto& b) { return a.second < b.second; });
-  ShutOldestOf(most->second > 1 ? &most->first : nullptr, fd);
+  size_t total = 0, most = 0;
+  for (const auto& [unused, count] : counts) {
+    total += count;
+    most = std::max(most, count);
+  }
+  if (counts.at(host) > limits_.of_host) {
+    ShutOldest(fd, [&](const std::string& other) { return other == host; });
+  } else if (total > limits_.connections) {
+    ShutOldest(
+        fd, [&](const std::string& other) { return counts.at(other) == most; });
+  }
 }
 
 std::map<std::string, size_t> PageConnections::Counts() const {
@@ -51,12 +54,12 @@ std::map<std::string, size_t> PageConnections::Counts() const {
   return counts;
 }
 
-void PageConnections::ShutOldestOf(const std::string* host, int except) {
+void PageConnections::ShutOldest(
+    int except, const std::function<bool(const std::string& host)>& chosen) {
   auto oldest = all_.end();
   for (auto i = all_.begin(); i != all_.end(); ++i) {
     const Connection& connection = i->second;
-    if (connection.shut || i->first == except ||
-        (host != nullptr && connection.host != *host)) {
+    if (connection.shut || i->first == except || !chosen(connection.host)) {
       continue;
     }
     if (oldest == all_.end() ||

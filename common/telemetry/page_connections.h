@@ -63,9 +63,10 @@ class PageConnections {
   };
 
   void EnterPhase(int fd, bool answers);
-  // Shuts the connection with the longest phase, but not `except`, of this host
-  // or, if it is null, of any.
-  void ShutOldestOf(const std::string* host, int except)
+  // Shuts the connection with the longest phase, but not `except`, of those
+  // whose host is chosen.
+  void ShutOldest(int except,
+                  const std::function<bool(const std::string& host)>& chosen)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // How many open connections each host has.
   std::map<std::string, size_t> Counts() const
