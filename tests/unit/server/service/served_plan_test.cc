@@ -143,6 +143,7 @@ TEST_F(ServedPlanTest, AsksTheOtherShardsForTheirSums) {
   for (uint32_t rank : {0u, 1u}) {
     Contribution contribution;
     contribution.rank = rank;
+    contribution.incarnation = plan_.incarnations(static_cast<int>(rank));
     contribution.samples = 1;
     contribution.payload = zeros;
     contribution.crc32c = zeros.ScanFloats().crc32c;
