@@ -15,11 +15,10 @@ using ::testing::HasSubstr;
 
 constexpr uint64_t kMiB = 1 << 20;
 
-// A job whose model has 256 x 1024 weights: 1 MiB.
 v1::JobSpec JobWith(const std::string& strategy, const std::string& optimizer,
                     const std::string& training = "") {
   const auto job = ParseJob(
-      "model: {sequential: [{linear: {in: 256, out: 1024, bias: false}}]}\n"
+      "model: {sequential: [{linear: {in: 16, out: 1}}]}\n"
       "data:\n  train: {synthetic: {kind: mlp_teacher, rows: 8}}\n"
       "  batch_size: 2\n"
       "training: {steps: 1, loss: mse, optimizer: " +
@@ -30,6 +29,7 @@ v1::JobSpec JobWith(const std::string& strategy, const std::string& optimizer,
   return job.value_or(v1::JobSpec());
 }
 
+// With a tensor of 256 x 1024 weights: 1 MiB.
 uint64_t Least(const v1::JobSpec& job) {
   return LeastMemory(job, {.parameters = {256 * 1024}});
 }
