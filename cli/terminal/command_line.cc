@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "cli/terminal/console.h"
@@ -37,7 +38,14 @@ int RunCommandLine(CommandLine& program, int argc, char** argv) {
   std::vector<char*> words(argv, argv + argc);
   const bool asks = argc > 1 && words[1] == absl::string_view("help");
   if (asks) words.erase(words.begin() + 1);
-  if (asks || argc == 1) words.push_back(help.data());
+  // Of an unknown command the error is told.
+  const CommandDescription page = program.Describe();
+  const bool known =
+      words.size() < 2 ||
+      absl::c_any_of(page.commands, [&](const CommandDescription& command) {
+        return command.name == words[1];
+      });
+  if ((asks && known) || argc == 1) words.push_back(help.data());
   if (const auto ended = ParseCommandLine(
           program, static_cast<int>(words.size()), words.data(), sources)) {
     return argc == 1 ? kExitRefused : *ended;

@@ -42,6 +42,10 @@ std::vector<Wrong> AllWrong() {
        {"trian", "job.yaml"},
        "there is no command \"trian\"; did you mean train? (try tributary "
        "--help)"},
+      {"HelpOfAnUnknownCommand",
+       "tributary",
+       {"help", "trian"},
+       "there is no command \"trian\"; did you mean train?"},
       {"NearestOfTheNewCommands",
        "tributary",
        {"stpo"},
