@@ -29,8 +29,10 @@ std::vector<std::string> WithoutCommas(absl::string_view text) {
   }
   const std::string decimal =
       absl::StrReplaceAll(text, {{".", ""}, {",", "."}});
+  const absl::string_view behind = text.substr(comma + 1);
   const bool thousands =
-      text.size() - comma == 4 && comma > 0 && !absl::StrContains(text, '.');
+      behind.size() == 3 && comma > 0 && !absl::StrContains(text, '.') &&
+      std::all_of(behind.begin(), behind.end(), absl::ascii_isdigit);
   return thousands ? std::vector{decimal, joined} : std::vector{decimal};
 }
 

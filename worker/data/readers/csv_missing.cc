@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/data/readers/csv_missing.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdint>
@@ -40,8 +41,10 @@ absl::StatusOr<std::vector<double>> ColumnMeans(int64_t columns,
 std::string MissingSetting(const std::string& kind, const std::string& value,
                            std::vector<std::string> texts,
                            absl::string_view field) {
-  if (!IsMissingField(field)) {
-    texts.emplace_back(absl::StripAsciiWhitespace(field));
+  field = absl::StripAsciiWhitespace(field);
+  if (!IsMissingField(field) &&
+      std::find(texts.begin(), texts.end(), field) == texts.end()) {
+    texts.emplace_back(field);
   }
   if (texts.empty() && value == "true") {
     return absl::StrCat("missing: ", kind);

@@ -210,9 +210,9 @@ TEST(StoredDataTest, TablesOfNumbersAlone) {
   for (int i = 0; i < 5000; ++i) {
     text += std::to_string(i % 2) + ";" + std::to_string(i * .125) + "\n";
   }
-  const std::string source = "train { csv { path: '" +
-                             WriteFile("numbers.csv", text) +
-                             "' delimiter: ';' columns { label: '";
+  const std::string source =
+      "train { csv { path: '" + WriteFile("numbers.csv", text) +
+      "' header: false delimiter: ';' columns { label: '";
   ExpectSameData(source + "1' } } }", TargetKind::kReal);
   ExpectSameData(source + "0' } } }", TargetKind::kBinary);
   ExpectSameData(source + "0' categorical: '1' } } }", TargetKind::kBinary);
