@@ -46,6 +46,13 @@ class Around:
         return iter(self.inner)
 
 
+class Backwards(Around):
+    """Reads the last batch first."""
+
+    def __iter__(self) -> Iterator[Any]:
+        return reversed(list(self.inner))
+
+
 class Slotted(Around):
     __slots__ = ("hidden",)
 
@@ -103,6 +110,7 @@ LOADERS: dict[str, Make] = {
     "single rows": lambda c, d: DataLoader(d, batch_size=None, sampler=c.sampler(d)),
     "wrapped": lambda c, d: Around(LOADERS["sampler"](c, d)),
     "wrapped twice": lambda c, d: Slotted(Around(LOADERS["batch_sampler"](c, d))),
+    "in another order": lambda c, d: Backwards(LOADERS["sampler"](c, d)),
     "nested sampler": lambda c, d: DataLoader(
         d, batch_size=2, sampler=AroundSampler(c.sampler(d))
     ),
