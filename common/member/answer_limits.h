@@ -18,7 +18,7 @@ inline constexpr size_t kMaxPlanBytes = kMaxAnswerBytes - (size_t{1} << 20);
 
 // Exchange: what a rank sends to each other rank of its group.
 inline constexpr size_t kMaxPayloadBytes = size_t{64} << 10;  // to all of them
-inline constexpr size_t kMaxPartBytes = 256;  // to one of them alone
+inline constexpr size_t kMaxPartBytes = 512;  // to one of them alone
 inline constexpr size_t kFieldBytes = 16;     // protobuf's, at most
 static_assert(kMaxRanks * (kMaxPayloadBytes + kMaxPartBytes + kFieldBytes) <=
               kMaxAnswerBytes);

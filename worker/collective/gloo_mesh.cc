@@ -108,8 +108,8 @@ class GlooMesh final : public Mesh {
   gloo::transport::Context& Context(int from, int to) {
     return from < to ? *up_ : *down_;
   }
-  // Connect's messages: how the addresses of this rank begin, and how those go
-  // on to which each other rank must connect.
+  // Connect's messages: what all addresses of this rank begin and end with, and
+  // the rest of those to which each other rank must connect.
   std::string Addresses(std::vector<std::string>* parts);
   void ConnectTo(int peer, absl::string_view addresses);
 
@@ -173,7 +173,7 @@ absl::string_view TakeText(absl::string_view* message) {
   return text;
 }
 
-// All addresses of a device differ in a number at their end.
+// The addresses of a device differ in a few bytes, such as the port.
 std::string GlooMesh::Addresses(std::vector<std::string>* parts) {
   std::vector<std::string> addresses;  // two of each peer
   for (int peer = 0; peer < size_; ++peer) {
@@ -183,25 +183,35 @@ std::string GlooMesh::Addresses(std::vector<std::string>* parts) {
       addresses.emplace_back(bytes.begin(), bytes.end());
     }
   }
-  std::string common = addresses.empty() ? "" : addresses[0];
+  std::string begin, end;
+  if (!addresses.empty()) begin = addresses[0];
   for (const std::string& address : addresses) {
-    const auto differs = std::mismatch(common.begin(), common.end(),
-                                       address.begin(), address.end());
-    common.erase(differs.first, common.end());
+    begin.erase(std::mismatch(begin.begin(), begin.end(), address.begin(),
+                              address.end())
+                    .first,
+                begin.end());
+  }
+  if (!addresses.empty()) end = addresses[0].substr(begin.size());
+  for (const std::string& address : addresses) {
+    end.erase(end.begin(),
+              std::mismatch(end.rbegin(), end.rend(), address.rbegin(),
+                            address.rend() - static_cast<long>(begin.size()))
+                  .first.base());
   }
   parts->assign(size_, "");
   for (size_t i = 0; i < addresses.size(); ++i) {
     const int peer = static_cast<int>(i / 2);
-    (*parts)[peer < rank_ ? peer : peer + 1] +=
-        TextOf(addresses[i].substr(common.size()));
+    (*parts)[peer < rank_ ? peer : peer + 1] += TextOf(addresses[i].substr(
+        begin.size(), addresses[i].size() - begin.size() - end.size()));
   }
-  return TextOf(common);
+  return TextOf(begin) + TextOf(end);
 }
 
 void GlooMesh::ConnectTo(int peer, absl::string_view addresses) {
-  const std::string common(TakeText(&addresses));
+  const std::string begin(TakeText(&addresses));
+  const std::string end(TakeText(&addresses));
   for (const auto& context : {up_, down_}) {
-    const std::string address = absl::StrCat(common, TakeText(&addresses));
+    const std::string address = absl::StrCat(begin, TakeText(&addresses), end);
     context->getPair(peer)->connect({address.begin(), address.end()});
   }
 }
@@ -216,10 +226,10 @@ absl::Status GlooMesh::Connect(const GlooOptions& options) {
       }
     }
     std::vector<std::string> parts;
-    std::string common = Addresses(&parts);
+    std::string for_all = Addresses(&parts);
     TRIBUTARY_ASSIGN_OR_RETURN(
         const std::vector<std::string> addresses,
-        options.exchange(std::move(common), std::move(parts)));
+        options.exchange(std::move(for_all), std::move(parts)));
     for (peer = 0; peer < size_; ++peer) {
       if (peer != rank_) ConnectTo(peer, addresses.at(peer));
     }

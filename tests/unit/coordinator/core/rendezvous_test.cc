@@ -78,7 +78,7 @@ TEST(RendezvousTest, PartsAreForAllRanksAndAreSmall) {
                 StatusIs(absl::StatusCode::kInvalidArgument,
                          absl::StrCat("rank 0 sends ", parts.size(),
                                       " parts to 2 ranks; wanted none or one "
-                                      "for each, of at most 256 bytes")));
+                                      "for each, of at most 512 bytes")));
   }
 }
 
