@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <iterator>
 #include <regex>
 #include <sstream>
 #include <utility>
@@ -77,6 +78,34 @@ std::string FirstUnexpected(const CLI::App& app, int argc,
     }
   }
   return left.empty() ? "" : left.front();
+}
+
+// The words of the command's options, but of those in `but`. They are taken
+// from the command line, because CLI11 keeps only what it made of values.
+std::vector<std::string> OptionWords(const CLI::App& app,
+                                     const std::vector<std::string>& line,
+                                     const std::vector<std::string>& but) {
+  std::vector<std::string> words;
+  auto word = std::find(line.begin(), line.end(), app.get_name());
+  for (; word != line.end(); ++word) {
+    const std::string name = word->substr(0, word->find('='));
+    const CLI::Option* const option =
+        absl::StartsWith(name, "--") ? app.get_option_no_throw(name) : nullptr;
+    if (option == nullptr) {
+      // What follows belongs to the program that it names.
+      if (app.get_prefix_command() && *word != app.get_name()) break;
+      continue;
+    }
+    const bool takes_next = option->get_items_expected_max() > 0 &&
+                            name.size() == word->size() &&
+                            std::next(word) != line.end();
+    if (std::find(but.begin(), but.end(), name) == but.end()) {
+      words.push_back(*word);
+      if (takes_next) words.push_back(*std::next(word));
+    }
+    if (takes_next) ++word;
+  }
+  return words;
 }
 
 // The first word like "--name=", for whose value CLI11 takes the next word.
@@ -210,7 +239,8 @@ struct CommandLine::Program {
 
   CLI::App app;
   std::string version;
-  Action action;  // of the command that was read
+  Action action;                   // of the command that was read
+  std::vector<std::string> words;  // of the command line
 };
 
 CommandLine::CommandLine(const std::string& description,
@@ -322,6 +352,7 @@ void CommandLine::SetFinalCheck(std::function<std::string()> check) {
 ParseResult CommandLine::Parse(int argc, const char* const* argv) {
   app_->require_subcommand(0, 1);
   try {
+    program_->words.assign(argv + 1, argv + argc);
     app_->parse(argc, argv);
     const std::string empty = FirstEmptyValue(*app_, argc, argv);
     if (empty.empty()) return {};
@@ -344,28 +375,9 @@ ParseResult CommandLine::Parse(int argc, const char* const* argv) {
 }
 
 GivenWords CommandLine::given_words() const {
-  return [app = app_](const std::vector<std::string>& but) {
-    std::vector<std::string> words;
-    for (const CLI::Option* option : app->get_options()) {
-      const std::string name = option->get_name();
-      if (option->count() == 0 || !absl::StartsWith(name, "--") ||
-          std::find(but.begin(), but.end(), name) != but.end()) {
-        continue;
-      }
-      if (option->get_items_expected_max() == 0) {
-        words.push_back(name);
-        continue;
-      }
-      std::vector<std::string> values = option->results();
-      if (option->get_delimiter() != '\0') {
-        values = {
-            absl::StrJoin(values, std::string(1, option->get_delimiter()))};
-      }
-      for (std::string& value : values) {
-        words.insert(words.end(), {name, std::move(value)});
-      }
-    }
-    return words;
+  return [program = program_.get(),
+          app = app_](const std::vector<std::string>& but) {
+    return OptionWords(*app, program->words, but);
   };
 }
 

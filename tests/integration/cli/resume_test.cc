@@ -138,9 +138,9 @@ TEST_F(ResumeTest, TheLineThatContinuesARunKeepsItsOptions) {
                     "--workers", "2", "--log-format", "json"}),
             1)
       << output_;
-  EXPECT_THAT(output_, HasSubstr(" --workers 2 --set training.epochs=2 --set "
+  EXPECT_THAT(output_, HasSubstr(" --set training.epochs=2 --set "
                                  "training.optimizer.sgd.learning_rate=1e30 "
-                                 "--log-format json"));
+                                 "--workers 2 --log-format json\n"));
 }
 
 TEST_F(ResumeTest, CheckpointsAreFoundWhereTheRunsJobPutThem) {
@@ -151,7 +151,7 @@ TEST_F(ResumeTest, CheckpointsAreFoundWhereTheRunsJobPutThem) {
       << output_;
   EXPECT_FALSE(fs::exists(Path("first/checkpoints")));
   EXPECT_EQ(Run({"checkpoint", "list", "first"}), 0);
-  EXPECT_THAT(output_, HasSubstr("step-000000000016"));
+  EXPECT_THAT(output_, HasSubstr("      16  "));
   EXPECT_EQ(Run({"checkpoint", "verify", "first"}), 0) << output_;
   EXPECT_THAT(output_, Not(HasSubstr("no complete checkpoint")));
   EXPECT_EQ(Run({"export", "first", "out.safetensors"}), 0) << output_;

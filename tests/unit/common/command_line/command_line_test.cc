@@ -72,7 +72,9 @@ TEST(CommandLineTest, AProgramGetsTheWordsThatFollowIt) {
     got = words;
     return 0;
   });
+  const auto given = run.given_words();
   EXPECT_EQ(ErrorOf(program, {"run", "--once", "train.py", "--once", "x"}), "");
+  EXPECT_THAT(given({}), ElementsAre("--once"));
   EXPECT_EQ(program.action()(), 0);
   EXPECT_TRUE(once);
   EXPECT_THAT(got, ElementsAre("train.py", "--once", "x"));
@@ -118,8 +120,8 @@ TEST(CommandLineTest, TheGivenWordsGiveTheSameOptionsAgain) {
                      "--listen=[::1]:0", "--set", "b=2", "--hosts", "h1,h2"}),
             "");
   EXPECT_THAT(given({"--run-dir"}),
-              ElementsAre("--listen", "[::1]:0", "--set", "a=1", "--set", "b=2",
-                          "--hosts", "h1,h2", "--fast"));
+              ElementsAre("--set", "a=1", "--fast", "--listen=[::1]:0", "--set",
+                          "b=2", "--hosts", "h1,h2"));
 }
 
 TEST(CommandLineTest, AnEmptyValueDoesNotTakeTheNextWord) {
