@@ -114,8 +114,8 @@ std::string RateChange(const v1::JobSpec& job, int64_t total_steps,
       " to ", rate, " in step ", step + 1,
       manifest.total_steps() == total_steps
           ? ", as the job says it now"
-          : absl::StrCat(", because the job now has ", total_steps,
-                         " steps and had ", manifest.total_steps()));
+          : absl::StrCat("; the job now has ", total_steps, " steps and had ",
+                         manifest.total_steps()));
 }
 
 std::string RanksChange(const v1::JobSpec& job,

@@ -242,7 +242,10 @@ TEST_F(TopKTest, ARunThatBeginsWithoutResidualsSaysSoAndIsAsExact) {
 
 TEST_F(TopKTest, OtherRanksBeginWithZerosAndAreToldSo) {
   KillAfterACheckpoint("run");
-  auto resumed = Resume("run", "resumed", {"--workers", "3"});
+  // With the global batch of before, of which the rows so far are a multiple.
+  auto resumed =
+      Resume("run", "resumed",
+             {"--workers", "3", "--set", "data.global_batch_size=40"});
   EXPECT_EQ(resumed->Wait(kSoon), 0) << resumed->output();
   EXPECT_THAT(resumed->output(),
               HasSubstr("every rank begins with a residual of zero: the "

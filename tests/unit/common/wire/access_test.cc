@@ -82,7 +82,7 @@ TEST_F(AccessTest, GroupsAreInClearTextAndSoForThisMachineAlone) {
   for (const char* here : {"127.0.0.1:0", "localhost:7070", "[::1]:0"}) {
     EXPECT_TRUE(encrypted.CheckListenInClear(here).ok()) << here;
   }
-  for (const char* open : {"10.0.0.1:0", "fd00::2:0", "0.0.0.0:7079"}) {
+  for (const char* open : {"10.0.0.1:0", "[fd00::2]:0", "0.0.0.0:7079"}) {
     EXPECT_THAT(encrypted.CheckListenInClear(open),
                 StatusIs(absl::StatusCode::kFailedPrecondition,
                          "--insecure-groups allows it"))

@@ -45,8 +45,8 @@ TEST(ResumedDeclarationTest, SaysThatTheLearningRateJumps) {
   manifest.set_step(16);
   manifest.set_total_steps(16);
   EXPECT_THAT(RateChange(Cosine(0.01), 32, manifest),
-              HasSubstr("in step 16 to 0.005 in step 17, because the job now "
-                        "has 32 steps and had 16"));
+              HasSubstr("in step 16 to 0.005 in step 17; the job now has 32 "
+                        "steps and had 16"));
   manifest.set_step(8);
   EXPECT_EQ(RateChange(Cosine(0.01), 16, manifest), "");
   EXPECT_THAT(RateChange(Cosine(0.02), 16, manifest),
