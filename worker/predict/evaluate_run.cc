@@ -121,7 +121,10 @@ absl::StatusOr<EvaluatedData> FromGenerator(const Predictor* predictor,
       spec.mutable_train()->mutable_synthetic()->mutable_normalize();
   normalize->Clear();
   const v1::NumericFeatures& numeric = predictor->preprocessing().numeric();
-  normalize->mutable_mean()->Add(numeric.mean().begin(), numeric.mean().end());
+  for (int i = 0; i < numeric.mean_size(); ++i) {
+    const double offset = numeric.offset().empty() ? 0 : numeric.offset(i);
+    normalize->add_mean(offset + numeric.mean(i));
+  }
   normalize->mutable_std()->Add(numeric.deviation().begin(),
                                 numeric.deviation().end());
   TRIBUTARY_ASSIGN_OR_RETURN(TrainTest opened,
