@@ -57,7 +57,7 @@ TEST_F(WeightSealTest, AChangeOfALongRunIsSeenInEveryStep) {
 }
 
 TEST_F(WeightSealTest, AnElementThatIsWrittenInEveryStepIsSeen) {
-  for (int64_t element : {int64_t{0}, int64_t{1234}, kLarge - 1}) {
+  for (int64_t element : {int64_t{0}, int64_t{1279}, kLarge - 1}) {
     int seen = 0;
     for (int64_t step = 100; step < 100 + WeightSeal::kStride; ++step) {
       Close(step);
@@ -96,6 +96,10 @@ TEST(GradientSampleTest, EqualGradientsHaveTheSameSampleInAnyOrder) {
   other_order.Add(1, {"many", {1000}}, large.data());
   EXPECT_EQ(other_order.Take(), SampleOf(few, 0.5));
   EXPECT_EQ(other_order.Take(), 0u);  // the next step's
+  // Equal gradients of two parameters do not cancel.
+  other_order.Add(0, {"few", {4}}, few.data());
+  other_order.Add(1, {"other", {4}}, few.data());
+  EXPECT_NE(other_order.Take(), 0u);
 }
 
 TEST(GradientSampleTest, ZerosAndRunningAveragesSayNothing) {
