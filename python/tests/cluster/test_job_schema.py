@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from tributary._optimizers import KINDS
+
 pytestmark = pytest.mark.cluster
 
 jsonschema = pytest.importorskip("jsonschema")
@@ -67,3 +69,23 @@ def test_mistakes_are_found(validator: Any, key: tuple[Any, ...], value: Any) ->
         place = place[step] if isinstance(place, list) else place.setdefault(step, {})
     place[key[-1]] = value
     assert not validator.is_valid(job)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_optimizers_have_the_defaults_of_the_job_file(
+    validator: Any, kind: str
+) -> None:
+    definitions = validator.schema["$defs"]
+    reference = definitions["OptimizerSpec"]["anyOf"][0]["properties"][kind]["$ref"]
+    spec = definitions[reference.rsplit("/", 1)[-1]]
+    fields = spec["anyOf"][0]["properties"]
+    for keyword, value in KINDS[kind].defaults.items():
+        if (kind, keyword) == ("adamw", "weight_decay"):  # one message with adam's
+            continue
+        values = value if isinstance(value, tuple) else [value]
+        names = KINDS[kind].fields_of()[keyword]
+        for name, one in zip(names, values, strict=True):
+            if one is None:  # the servers compute it, as torch does
+                continue
+            wanted = json.loads(fields[name].get("default", "0"))
+            assert one == wanted, f"{kind}.{name}"
