@@ -63,18 +63,22 @@ std::string OpenLength(const v1::ScheduleSpec& spec) {
   return "";
 }
 
-absl::StatusOr<LearningRateSchedule> LearningRateSchedule::Create(
-    const v1::ScheduleSpec& spec, double base_rate, int64_t total_steps) {
-  v1::ScheduleSpec resolved = spec;
-  if (resolved.has_cosine()) {
-    v1::CosineScheduleSpec* cosine = resolved.mutable_cosine();
+v1::ScheduleSpec WithLength(v1::ScheduleSpec spec, int64_t total_steps) {
+  if (spec.has_cosine()) {
+    v1::CosineScheduleSpec* cosine = spec.mutable_cosine();
     if (!cosine->has_t_max()) cosine->set_t_max(total_steps);
-  } else if (resolved.has_warmup_cosine() || resolved.has_warmup_linear()) {
-    v1::WarmupScheduleSpec* warmup = resolved.has_warmup_cosine()
-                                         ? resolved.mutable_warmup_cosine()
-                                         : resolved.mutable_warmup_linear();
+  } else if (spec.has_warmup_cosine() || spec.has_warmup_linear()) {
+    v1::WarmupScheduleSpec* warmup = spec.has_warmup_cosine()
+                                         ? spec.mutable_warmup_cosine()
+                                         : spec.mutable_warmup_linear();
     if (!warmup->has_total()) warmup->set_total(total_steps);
   }
+  return spec;
+}
+
+absl::StatusOr<LearningRateSchedule> LearningRateSchedule::Create(
+    const v1::ScheduleSpec& spec, double base_rate, int64_t total_steps) {
+  v1::ScheduleSpec resolved = WithLength(spec, total_steps);
   TRIBUTARY_RETURN_IF_ERROR(CheckLengths(resolved));
   return LearningRateSchedule(std::move(resolved), base_rate);
 }

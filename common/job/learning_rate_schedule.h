@@ -13,6 +13,9 @@ namespace tributary {
 // the schedule lasts as long as the job; empty: there is none.
 std::string OpenLength(const v1::ScheduleSpec& spec);
 
+// The schedule with that field set to the job's steps, if it is not set.
+v1::ScheduleSpec WithLength(v1::ScheduleSpec spec, int64_t total_steps);
+
 // The learning rate of every optimizer step. A pure function of the step, so
 // that every process computes the same rate, also after a restart.
 class LearningRateSchedule {

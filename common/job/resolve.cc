@@ -105,23 +105,14 @@ void ResolveData(uint64_t seed, v1::DataSpec* data) {
   if (!data->has_shuffle()) data->mutable_shuffle()->set_seed(seed);
 }
 
-void ResolveWarmup(int64_t steps, v1::WarmupScheduleSpec* warmup) {
-  if (!warmup->has_total() && steps > 0) warmup->set_total(steps);
-  if (!warmup->has_eta_min()) warmup->set_eta_min(0);
-}
-
-// Sets the length of a schedule that lasts as long as the job, if the job
-// counts in steps. If it counts in epochs, LearningRateSchedule sets the
-// length.
-void ResolveSchedule(int64_t steps, v1::ScheduleSpec* schedule) {
-  if (schedule->has_warmup_cosine()) {
-    ResolveWarmup(steps, schedule->mutable_warmup_cosine());
-  } else if (schedule->has_warmup_linear()) {
-    ResolveWarmup(steps, schedule->mutable_warmup_linear());
-  } else if (schedule->has_cosine() && !schedule->cosine().has_t_max() &&
-             steps > 0) {
-    schedule->mutable_cosine()->set_t_max(steps);
-  }
+// A schedule that lasts as long as the job gets its length from
+// LearningRateSchedule: a job that goes on may have another one.
+void ResolveSchedule(v1::ScheduleSpec* schedule) {
+  v1::WarmupScheduleSpec* const warmup =
+      schedule->has_warmup_cosine()   ? schedule->mutable_warmup_cosine()
+      : schedule->has_warmup_linear() ? schedule->mutable_warmup_linear()
+                                      : nullptr;
+  if (warmup != nullptr && !warmup->has_eta_min()) warmup->set_eta_min(0);
 }
 
 // A compressing format gets error feedback unless the job says otherwise.
@@ -138,8 +129,7 @@ void ResolveWire(v1::ParameterServerSpec* server) {
 
 absl::Status ResolveTraining(const Places& places, v1::TrainingSpec* training) {
   if (training->has_learning_rate_schedule()) {
-    ResolveSchedule(training->steps(),
-                    training->mutable_learning_rate_schedule());
+    ResolveSchedule(training->mutable_learning_rate_schedule());
   }
   if (!training->has_optimizer()) return absl::OkStatus();
   ResolveOptimizer(training->mutable_optimizer());

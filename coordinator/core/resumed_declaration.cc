@@ -32,6 +32,13 @@ bool LacksCourse(const v1::JobSpec& job,
 // By which a rate changes without a notice: what rounding does.
 constexpr double kSameRate = 1e-6;
 
+// The length that a schedule names itself; 0: none.
+int64_t NamedLength(const v1::ScheduleSpec& schedule) {
+  if (schedule.has_cosine()) return schedule.cosine().t_max();
+  if (schedule.has_warmup_cosine()) return schedule.warmup_cosine().total();
+  return schedule.warmup_linear().total();
+}
+
 std::optional<LearningRateSchedule> ScheduleOf(const v1::JobSpec& job,
                                                int64_t total_steps) {
   if (total_steps < 1 || total_steps == kOpenEnd) return std::nullopt;
@@ -107,7 +114,15 @@ std::string RateChange(const v1::JobSpec& job, int64_t total_steps,
   const double was_due = before->At(step), rate = now->At(step);
   if (std::abs(rate - was_due) <=
       kSameRate * std::max(std::abs(rate), std::abs(was_due))) {
-    return "";
+    const int64_t length = NamedLength(job.training().learning_rate_schedule());
+    if (length == 0 || length >= total_steps ||
+        total_steps <= manifest.total_steps()) {
+      return "";
+    }
+    return absl::StrCat("the learning rate stays at ", now->At(length),
+                        " after step ", length, ", where its schedule ends; ",
+                        "the job now has ", total_steps, " steps and had ",
+                        manifest.total_steps());
   }
   return absl::StrCat(
       "the learning rate goes from ", before->At(step - 1), " in step ", step,

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/job/job_options.h"
+#include "common/job/learning_rate_schedule.h"
 #include "common/job/validate/validate.h"
 #include "common/optimizer/optimizer.h"
 #include "common/status/status_macros.h"
@@ -111,8 +112,11 @@ absl::Status ValidateTraining(const Places& places, const v1::JobSpec& job) {
   TRIBUTARY_RETURN_IF_ERROR(ValidateOptimizer(places, "training.optimizer",
                                               job.training().optimizer()));
   TRIBUTARY_RETURN_IF_ERROR(ValidateParameterGroups(places, job));
-  TRIBUTARY_RETURN_IF_ERROR(
-      ValidateSchedule(places, job.training().learning_rate_schedule()));
+  const v1::ScheduleSpec& schedule = job.training().learning_rate_schedule();
+  TRIBUTARY_RETURN_IF_ERROR(ValidateSchedule(
+      places, job.training().has_steps()
+                  ? WithLength(schedule, job.training().steps())
+                  : schedule));
   const v1::DataSpec& data = job.data();
   const DeviceMesh mesh = StrategyOf(job).mesh();
   if (data.has_global_batch_size() && data.global_batch_size() < mesh.data) {

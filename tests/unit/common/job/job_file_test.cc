@@ -253,15 +253,24 @@ TEST(JobFileTest, OptionsCarryEveryFieldOfTheOptimizer) {
   EXPECT_EQ(ftrl.initial_accumulator, 5);
 }
 
-TEST(JobFileTest, AScheduleLastsAsLongAsAJobThatCountsSteps) {
-  const v1::JobSpec job =
-      Parse(kSmallJob,
-            {"training.steps=70", "training.learning_rate_schedule=cosine"});
-  EXPECT_EQ(job.training().learning_rate_schedule().cosine().t_max(), 70);
-  EXPECT_FALSE(job.training().has_epochs());
-  const v1::JobSpec epochs =
-      Parse(kSmallJob, {"training.learning_rate_schedule=cosine"});
-  EXPECT_FALSE(epochs.training().learning_rate_schedule().cosine().has_t_max());
+// A job that goes on may have more steps.
+TEST(JobFileTest, ALengthThatAScheduleDoesNotNameStaysOpen) {
+  for (const char* length : {"training.steps=70", "training.epochs=7"}) {
+    const v1::JobSpec job =
+        Parse(kSmallJob, {length, "training.learning_rate_schedule=cosine"});
+    EXPECT_FALSE(job.training().learning_rate_schedule().cosine().has_t_max())
+        << length;
+  }
+  EXPECT_EQ(
+      ParseJob(kSmallJob, "job.yaml",
+               {"training.steps=70",
+                "training.learning_rate_schedule={warmup_linear: "
+                "{warmup: 70}}"})
+          .status()
+          .message(),
+      "--set training.learning_rate_schedule={warmup_linear: {warmup: "
+      "70}}: training.learning_rate_schedule.warmup_linear.warmup must be "
+      "below total, 70, got 70");
 }
 
 TEST(JobFileTest, AnOverrideOfAOneofReplacesTheOtherMember) {

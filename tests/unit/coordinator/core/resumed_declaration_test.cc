@@ -51,6 +51,16 @@ TEST(ResumedDeclarationTest, SaysThatTheLearningRateJumps) {
   EXPECT_EQ(RateChange(Cosine(0.01), 16, manifest), "");
   EXPECT_THAT(RateChange(Cosine(0.02), 16, manifest),
               HasSubstr("to 0.01 in step 9, as the job says it now"));
+  v1::JobSpec named = Cosine(0.01);
+  named.mutable_training()
+      ->mutable_learning_rate_schedule()
+      ->mutable_cosine()
+      ->set_t_max(16);
+  *manifest.mutable_job() = named;
+  EXPECT_EQ(RateChange(named, 32, manifest),
+            "the learning rate stays at 0 after step 16, where its schedule "
+            "ends; the job now has 32 steps and had 16");
+  EXPECT_EQ(RateChange(named, 16, manifest), "");
   *manifest.mutable_job() = v1::JobSpec();
   manifest.mutable_job()
       ->mutable_training()
