@@ -175,7 +175,11 @@ absl::StatusOr<AttackedJob> Infiltrate(const std::string& coordinator,
       }
       return job;
     }
-    Pause(20);
+    // A call fails at once while there is no connection, and gRPC makes
+    // progress on one only while a thread waits for it.
+    if (channel->WaitForConnected(DeadlineAfter(absl::Milliseconds(100)))) {
+      Pause(20);
+    }
   }
   return absl::UnavailableError("the job has no plan");
 }
