@@ -11,7 +11,8 @@ namespace {
 
 // The status of a place: its holder, the holder's last heartbeat and its step.
 // A place that no process has held yet has only role and index. `finished`: the
-// steps that all workers have finished; waits in these are over.
+// steps that all workers have finished. A wait in these is over and is not
+// told; its ranks are, because samples of them show who is late most often.
 v1::MemberStatus MemberStatusOf(const Place& place, int64_t step,
                                 int64_t finished, int64_t now_micros) {
   v1::MemberStatus status;
@@ -38,7 +39,7 @@ v1::MemberStatus MemberStatusOf(const Place& place, int64_t step,
   status.set_losses(place.losses);
   status.set_metrics_address(place.holder.metrics_address());
   for (uint32_t rank : place.figures.waiting_for_ranks) {
-    if (waits) status.add_waiting_for_ranks(rank);
+    status.add_waiting_for_ranks(rank);
   }
   return status;
 }

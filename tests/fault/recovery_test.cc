@@ -271,7 +271,7 @@ TEST_F(RecoveryTest, DaemonsOfAJobThatFailsOnLossAllEndWithTheSentence) {
 // A host is drained: a spare that waits takes the place long before the lease
 // is over.
 TEST_F(RecoveryTest, ADaemonThatGetsSigtermGivesItsPlaceToASpare) {
-  EditJob("lease_seconds: 3", "lease_seconds: 300");
+  EditJob("lease_seconds: 3", "lease_seconds: 50");
   std::string address;
   auto coordinator = Coordinate("run", &address);
   std::vector<std::unique_ptr<RunningProcess>> members;
