@@ -66,6 +66,7 @@ std::string WaitLines(const v1::JobStatusResponse& status) {
   std::map<uint32_t, const v1::MemberStatus*> workers;
   for (const v1::MemberStatus& member : status.members()) {
     if (member.role() == v1::ROLE_WORKER) workers[member.index()] = &member;
+    if (member.waiting_for().empty()) continue;  // the wait is over
     for (uint32_t rank : member.waiting_for_ranks()) {
       servers_by_rank[rank].push_back(absl::StrCat("server ", member.index()));
     }

@@ -70,6 +70,7 @@ TEST(StatusTextTest, WhatIsPastIsNotShownAsAWait) {
   status.set_step(50);
   v1::MemberStatus* server = status.add_members();
   server->set_role(v1::ROLE_SERVER);
+  server->set_waiting_for("step 51: rank 1");
   server->add_waiting_for_ranks(1);
   v1::MemberStatus* worker = status.add_members();
   worker->set_role(v1::ROLE_WORKER);
@@ -78,6 +79,9 @@ TEST(StatusTextTest, WhatIsPastIsNotShownAsAWait) {
   worker->set_step(50);
   const std::string waits = "waits for worker 1";
   EXPECT_NE(StatusText(status).find(waits), std::string::npos);
+  server->clear_waiting_for();  // by the coordinator, which knows the step
+  EXPECT_EQ(StatusText(status).find(waits), std::string::npos);
+  server->set_waiting_for("step 51: rank 1");
   worker->set_step(51);
   EXPECT_EQ(StatusText(status).find(waits), std::string::npos);
   worker->set_step(50);
@@ -98,6 +102,7 @@ TEST(StatusTextTest, ALateWorkerIsNamedOnceWithAllThatWaitForIt) {
     v1::MemberStatus* server = status.add_members();
     server->set_role(v1::ROLE_SERVER);
     server->set_index(i);
+    server->set_waiting_for("step 51: rank 1");
     server->add_waiting_for_ranks(1);
   }
   v1::MemberStatus* worker = status.add_members();
