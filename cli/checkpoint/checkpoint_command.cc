@@ -59,7 +59,8 @@ constexpr char kCheckpointNewestFooter[] =
     "counts.\n"
     "So a job that nobody watches goes on although its newest one is "
     "damaged.\n\n"
-    "Example:\n"
+    "Examples:\n"
+    "  tributary checkpoint newest run\n"
     "  tributary train --resume \"$(tributary checkpoint newest run)\"\n\n"
     "Exit codes: 0 done, 1 no checkpoint is whole.";
 
