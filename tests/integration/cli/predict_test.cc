@@ -139,7 +139,8 @@ TEST_F(PredictTest, EvaluateRepeatsTheRunsMetrics) {
 
 TEST_F(PredictTest, EvaluateAcceptsUnknownCategoriesOfEveryFile) {
   Train(kPointsJob);
-  const std::string input = Write("new.csv", "x,y,colour,kind\n9,9,pink,hot\n");
+  const std::string input =
+      Write("new.csv", "x,y,colour,label\n9,9,pink,hot\n");
   ASSERT_EQ(Run({"evaluate", Path("run"), input}), 0) << output_;
   EXPECT_THAT(output_,
               HasSubstr("1 rows have a category that the training "
