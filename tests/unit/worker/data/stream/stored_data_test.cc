@@ -367,13 +367,13 @@ TEST(StoredDataTest, AFileMayBeTouchedRenamedAndReplaced) {
   const TrainTest data = files.Open();
   Batch batch;
   SetModified(files.x, 1'000'000'000);
-  EXPECT_TRUE(data.train->Fetch({3}, &batch).ok());
+  ASSERT_TRUE(data.train->Fetch({3}, &batch).ok());
   // The same values once more.
   Overwrite(files.x, kNpyHeaderBytes, BytesOf<float>({0, 1}));
-  EXPECT_TRUE(data.train->Fetch({3}, &batch).ok());
+  ASSERT_TRUE(data.train->Fetch({3}, &batch).ok());
   std::filesystem::rename(files.x, files.x + ".old");
   WriteFile("x.npy", "another file");
-  EXPECT_TRUE(data.train->Fetch({3}, &batch).ok());
+  ASSERT_TRUE(data.train->Fetch({3}, &batch).ok());
   EXPECT_EQ(batch.features.data()[0], 6);
 }
 
