@@ -9,6 +9,7 @@ import pytest
 import torch
 from fake_native import Next, Session
 from models import batch, loss_of, mlp, start
+from torch.utils.data import DataLoader
 
 import tributary.torch as tributary
 from tributary.torch import Misuse
@@ -102,8 +103,13 @@ def test_samples_of_the_programs_own_weigh_rank_0s_buffers(monkeypatch: Any) -> 
     monkeypatch.setattr(Session, "world", 2)
     model = torch.nn.BatchNorm1d(1, momentum=1.0)
     cluster, optimizer, session = start(model, buffers="rank0")
-    optimizer.sending.batch.total = 3  # of a loop with our sampler before
-    cluster.samples = 1
+    loader = DataLoader(range(3), batch_size=2, sampler=cluster.sampler(range(3)))
+    for _ in cluster.resume(loader):
+        # The rows of rank 0 among all three, also if the program says so, too.
+        cluster.samples = 2
+        assert optimizer.sending.batch.total == 3
+        break
+    cluster.samples = 2
     model(torch.tensor([[1.0], [3.0]])).sum().backward()
     optimizer.step()
     assert session.gradient_of("running_mean").tolist() == [4.0]  # 2 times 2 ranks

@@ -92,6 +92,7 @@ class Loop:
             optimizer._holding = False
             if optimizer._steps is not None:
                 optimizer._steps.quiet = False
+                optimizer._steps.batch.total = None
                 optimizer._steps.end_weighing()
 
     def _goes_on(self) -> bool:
