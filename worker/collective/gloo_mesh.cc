@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gloo/transport/tcp/device.h>
+#include <netinet/in.h>
 #include <signal.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <exception>
 #include <memory>
 #include <set>
@@ -173,6 +176,18 @@ absl::string_view TakeText(absl::string_view* message) {
   return text;
 }
 
+// Gloo leaves the bytes behind a socket's address as they were in memory.
+void ClearUnused(std::string* address) {
+  sockaddr_storage socket{};
+  if (address->size() < sizeof(socket)) return;
+  std::memcpy(&socket, address->data(), sizeof(socket));
+  const size_t used = socket.ss_family == AF_INET    ? sizeof(sockaddr_in)
+                      : socket.ss_family == AF_INET6 ? sizeof(sockaddr_in6)
+                                                     : sizeof(socket);
+  std::fill_n(address->begin() + static_cast<long>(used), sizeof(socket) - used,
+              '\0');
+}
+
 // The addresses of a device differ in a few bytes, such as the port.
 std::string GlooMesh::Addresses(std::vector<std::string>* parts) {
   std::vector<std::string> addresses;  // two of each peer
@@ -181,6 +196,7 @@ std::string GlooMesh::Addresses(std::vector<std::string>* parts) {
       if (peer == rank_) continue;
       const std::vector<char> bytes = context->getPair(peer)->address().bytes();
       addresses.emplace_back(bytes.begin(), bytes.end());
+      ClearUnused(&addresses.back());
     }
   }
   std::string begin, end;
