@@ -217,8 +217,9 @@ class HeaderReader {
 
 absl::StatusOr<SafetensorsReader> SafetensorsReader::Open(
     const std::string& path) {
-  SafetensorsReader reader(path,
-                           UniqueFd(open(path.c_str(), O_RDONLY | O_CLOEXEC)));
+  // O_NONBLOCK: a pipe is no regular file, which must not be waited for.
+  SafetensorsReader reader(
+      path, UniqueFd(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)));
   const int fd = reader.fd_.get();
   if (fd < 0) {
     const std::string text = absl::StrCat(path, ": ", strerror(errno));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/files/safetensors.h"
 
+#include <sys/stat.h>
+
 #include <cstring>
 #include <limits>
 
@@ -295,6 +297,12 @@ TEST_F(SafetensorsTest, StartWeightsThatAreNotFiniteAreNamed) {
                 Path("x") +
                 ": tensor \"b\" has -inf at element 1, wanted finite numbers"));
   EXPECT_TRUE(reader->Read(1, absl::MakeSpan(values)).ok());
+}
+
+TEST_F(SafetensorsTest, APipeIsRefusedAndNotWaitedFor) {
+  ASSERT_EQ(mkfifo(Path("pipe").c_str(), 0600), 0);
+  EXPECT_EQ(SafetensorsReader::Open(Path("pipe")).status().message(),
+            Path("pipe") + ": no regular file");
 }
 
 TEST_F(SafetensorsTest, AMissingFileIsNotFound) {
