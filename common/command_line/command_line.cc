@@ -133,6 +133,14 @@ std::string FirstEmptyValue(const CLI::App& app, int argc,
   return "";
 }
 
+ParseResult EmptyValueError(const CLI::App& app, int argc,
+                            const char* const* argv) {
+  const std::string empty = FirstEmptyValue(app, argc, argv);
+  if (empty.empty()) return {};
+  return {ParseResult::Kind::kWrong,
+          absl::StrCat(empty, " wants a value, got none")};
+}
+
 // CLI11's "Value two not in range 1 to 8", in our words.
 std::string RangeText(const std::string& text) {
   static const std::regex cli11("(.*): Value (.*) not in range (\\S+ to \\S+)");
@@ -354,15 +362,16 @@ ParseResult CommandLine::Parse(int argc, const char* const* argv) {
   try {
     program_->words.assign(argv + 1, argv + argc);
     app_->parse(argc, argv);
-    const std::string empty = FirstEmptyValue(*app_, argc, argv);
-    if (empty.empty()) return {};
-    return {ParseResult::Kind::kWrong,
-            absl::StrCat(empty, " wants a value, got none")};
+    return EmptyValueError(*app_, argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) {  // --help
       std::ostringstream page;
       app_->exit(error, page);
       return {ParseResult::Kind::kPage, page.str()};
+    }
+    if (const ParseResult empty = EmptyValueError(*app_, argc, argv);
+        empty.kind == ParseResult::Kind::kWrong) {
+      return empty;
     }
     if (error.get_exit_code() ==
         static_cast<int>(CLI::ExitCodes::ExtrasError)) {

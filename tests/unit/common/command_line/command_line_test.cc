@@ -137,6 +137,8 @@ TEST(CommandLineTest, AnEmptyValueDoesNotTakeTheNextWord) {
   EXPECT_EQ(parse({"--first=", "--second"}),
             "--first= wants a value, got none");
   EXPECT_EQ(parse({"--first=", "word"}), "--first= wants a value, got none");
+  EXPECT_EQ(parse({"--first=", "--second", "left over"}),
+            "--first= wants a value, got none");
   EXPECT_NE(parse({"--first="}), "");
   EXPECT_EQ(parse({"--first=a=", "--second", "b"}), "");
 }
