@@ -11,6 +11,7 @@
 #include <map>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/host/process_limits.h"
 #include "common/status/status_macros.h"
 #include "spdlog/spdlog.h"
@@ -22,6 +23,7 @@ constexpr int kTickMillis = 1000;
 // After the process has run out of files.
 constexpr int kPauseMillis = 100;
 constexpr int kAcceptedAtOnce = 64;
+constexpr int64_t kWarningPauseMicros = 1'000'000;
 constexpr size_t kMostWorkers = 2048;
 
 }  // namespace
@@ -144,6 +146,19 @@ bool MemoryListener::Serve(Connection* connection) {
   return connection->admitted == 0 && Welcome(connection);
 }
 
+void MemoryListener::WarnOfRefusal(uint32_t rank, const absl::Status& why) {
+  const int64_t now = options_.clock->NowMicros();
+  if (now < next_warning_micros_) {
+    ++refusals_unsaid_;
+    return;
+  }
+  next_warning_micros_ = now + kWarningPauseMicros;
+  const uint64_t before = std::exchange(refusals_unsaid_, 0);
+  spdlog::warn("shared memory with rank {}: {}{}", rank,
+               std::string(why.message()),
+               before > 0 ? absl::StrCat(" (and ", before, " before)") : "");
+}
+
 bool MemoryListener::Welcome(Connection* connection) {
   const absl::StatusOr<UnixMessage> message =
       ReceiveUnix(connection->socket, absl::ZeroDuration());
@@ -162,8 +177,7 @@ bool MemoryListener::Welcome(Connection* connection) {
     connection->admitted = admitted->connection;
     connection->rank = hello.rank();
   } else {
-    spdlog::warn("shared memory with rank {}: {}", hello.rank(),
-                 std::string(admitted.status().message()));
+    WarnOfRefusal(hello.rank(), admitted.status());
     welcome.set_error(std::string(admitted.status().message()));
   }
   const absl::Status sent =

@@ -91,6 +91,9 @@ class MemoryListener {
   // False: the connection is over.
   bool Serve(Connection* connection);
   bool Welcome(Connection* connection);
+  // Logs why a worker was refused, at most once a second: whoever may connect
+  // could fill the log otherwise.
+  void WarnOfRefusal(uint32_t rank, const absl::Status& why);
 
   const Options options_;
   const std::unique_ptr<const ClaimedSocket> socket_;
@@ -101,6 +104,8 @@ class MemoryListener {
   bool pauses_ = false;                  // accepts none for a moment
   bool warned_of_files_ = false;
   bool warned_of_user_ = false;
+  int64_t next_warning_micros_ = 0;
+  uint64_t refusals_unsaid_ = 0;
   std::thread thread_;
 };
 

@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <functional>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -16,6 +18,8 @@
 #include "absl/time/clock.h"
 #include "common/host/shared_arena.h"
 #include "common/host/unix_socket.h"
+#include "spdlog/sinks/ostream_sink.h"
+#include "spdlog/spdlog.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/testing/temporary_folder.h"
 
@@ -120,6 +124,26 @@ TEST_F(MemoryListenerTest, ARefusedWorkerLearnsWhy) {
   EXPECT_FALSE(answer->descriptor.ok());
   EXPECT_THAT(ReceiveUnix(socket, kSoon).status(),
               StatusIs(absl::StatusCode::kUnavailable, "gone"));
+}
+
+TEST_F(MemoryListenerTest, RefusalsDoNotFillTheLog) {
+  std::ostringstream log;
+  const auto before = spdlog::default_logger();
+  spdlog::set_default_logger(std::make_shared<spdlog::logger>(
+      "", std::make_shared<spdlog::sinks::ostream_sink_mt>(log)));
+  auto listener = Start();
+  const auto refuse = [&] {
+    const UniqueFd socket = ConnectUnix(listener->socket()).value();
+    TRIBUTARY_EXPECT_OK(Say(socket, Hello(9), true));
+  };
+  for (int i = 0; i < 20; ++i) refuse();
+  clock_.AdvanceMicros(1'000'000);
+  refuse();
+  listener.reset();
+  spdlog::set_default_logger(before);
+  const std::string text = log.str();
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2) << text;
+  EXPECT_NE(text.find("(and 19 before)"), std::string::npos) << text;
 }
 
 TEST_F(MemoryListenerTest, WhatIsNoHelloEndsTheConnection) {
