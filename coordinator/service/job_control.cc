@@ -168,7 +168,7 @@ absl::StatusOr<v1::AwaitEvaluationResponse> JobControl::AwaitEvaluation(
   if (closed_) return absl::UnavailableError("the coordinator is closing");
   TRIBUTARY_RETURN_IF_ERROR(core_.Held());
   if (!core_.InForce(request.plan_epoch())) {
-    return absl::AbortedError(
+    return absl::FailedPreconditionError(
         absl::StrCat("plan epoch ", request.plan_epoch(), " is over"));
   }
   return core_.AnswerEvaluation(request.step());

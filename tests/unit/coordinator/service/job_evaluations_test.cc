@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "tests/testing/status_matchers.h"
 #include "tests/unit/coordinator/service/job_saving_fixture.h"
 
@@ -33,6 +35,23 @@ class JobEvaluationsTest : public JobSavingTest {
     return request;
   }
 };
+
+// As a server refuses a plan's epoch, so that the rank asks for the next plan.
+TEST_F(JobEvaluationsTest, ARankThatWaitsForADecisionHearsThatThePlanIsOver) {
+  Begin(/*stop_after=*/3);
+  v1::AwaitEvaluationRequest request;
+  request.set_rank(0);
+  request.set_incarnation(workers_[0].incarnation());
+  request.set_plan_epoch(1);
+  request.set_step(1);
+  request.set_wait_ms(60'000);
+  std::thread rank([&] {
+    EXPECT_THAT(control_->AwaitEvaluation(request).status(),
+                StatusIs(absl::StatusCode::kFailedPrecondition));
+  });
+  control_->MemberLost(v1::ROLE_SERVER, 0, /*pid=*/0, "killed");
+  rank.join();
+}
 
 TEST_F(JobEvaluationsTest, TheStateDoesNotGrowWithThem) {
   Begin(/*stop_after=*/0);
