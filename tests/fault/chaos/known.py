@@ -25,12 +25,4 @@ OPEN = {
     "on_worker_loss: fail names neither the lost worker's host nor its step": (
         lambda trial: trial.on_loss == "fail" and may_lose_members(trial)
     ),
-    "a new plan ends the job while ranks wait for an evaluation's decision": (
-        lambda trial: (
-            trial.evaluate > 0
-            and trial.strategy.servers > 0
-            and not trial.has_groups()
-            and may_lose_members(trial)
-        )
-    ),
 }
