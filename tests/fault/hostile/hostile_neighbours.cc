@@ -78,12 +78,14 @@ void LookAround(pid_t pid, const std::set<int>& known, Neighbourhood* found) {
     const bool has_pages = HttpGet(port, "/metrics").code == 200;
     (has_pages ? found->pages : found->health_checks).push_back(port);
   }
+  std::set<std::string> names;  // also of connections that were accepted
   for (const std::vector<std::string>& words : WordsIn("/proc/net/unix")) {
     if (words.size() == 8 && sockets.count(words[6]) > 0 &&
         absl::StartsWith(words[7], "@tributary-")) {
-      found->sockets.push_back(words[7]);
+      names.insert(words[7]);
     }
   }
+  found->sockets.insert(found->sockets.end(), names.begin(), names.end());
 }
 
 HostileNeighbours::HostileNeighbours(const AttackedJob& job,
