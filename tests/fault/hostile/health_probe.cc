@@ -34,7 +34,8 @@ HealthProbe::Result HealthProbe::End() {
 }
 
 void HealthProbe::Run() {
-  for (int round = 0; !over_; ++round) {
+  while (!over_) {
+    LookAtLinks();
     int64_t unused = 0;
     for (const int port : places_.health_checks) {
       Ask(port, &result_.asked, &result_.missed, &unused);
@@ -43,7 +44,6 @@ void HealthProbe::Run() {
       Ask(port, &result_.asked_pages, &result_.missed_pages,
           &result_.longest_streak);
     }
-    if (round % 5 == 0) LookAtLinks();
     Pause(100);
   }
 }

@@ -157,11 +157,15 @@ class HostileTest : public FaultTest {
     std::set<int> known(job.server_ports.begin(), job.server_ports.end());
     known.insert(job.coordinator_port);
     testing::Neighbourhood places;
-    testing::LookAround(coordinator, known, &places);
-    for (const auto& member : members) {
-      testing::LookAround(member->pid(), known, &places);
-    }
-    EXPECT_EQ(places.pages.size(), members.size() + 1);
+    // The kernel's table of ports may leave out some while it changes.
+    EXPECT_TRUE(Eventually([&] {
+      places = {};
+      testing::LookAround(coordinator, known, &places);
+      for (const auto& member : members) {
+        testing::LookAround(member->pid(), known, &places);
+      }
+      return places.pages.size() == members.size() + 1;
+    })) << places.pages.size();
     EXPECT_EQ(places.health_checks.size(), members.size() + 1);
     EXPECT_EQ(places.sockets.size(), 2u);
     return places;
