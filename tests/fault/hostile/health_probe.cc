@@ -36,9 +36,8 @@ HealthProbe::Result HealthProbe::End() {
 void HealthProbe::Run() {
   while (!over_) {
     LookAtLinks();
-    int64_t unused = 0;
     for (const int port : places_.health_checks) {
-      Ask(port, &result_.asked, &result_.missed, &unused);
+      Ask(port, &result_.asked, &result_.missed, &result_.longest_streak);
     }
     for (const int port : places_.pages) {
       Ask(port, &result_.asked_pages, &result_.missed_pages,

@@ -21,7 +21,7 @@ class HealthProbe {
     int64_t missed = 0;
     int64_t asked_pages = 0;  // on the attacked ports
     int64_t missed_pages = 0;
-    int64_t longest_streak = 0;        // of failures on one attacked port
+    int64_t longest_streak = 0;        // of failures on one port
     int64_t looks = 0;                 // at servers' pages while the job trains
     int64_t fewest_links = INT64_MAX;  // workers that share memory, of a server
   };
