@@ -45,10 +45,11 @@ int RunCommandLine(CommandLine& program, int argc, char** argv) {
       absl::c_any_of(page.commands, [&](const CommandDescription& command) {
         return command.name == words[1];
       });
-  if ((asks && known) || argc == 1) words.push_back(help.data());
+  const bool lost = argc == 1 && !page.commands.empty();
+  if ((asks && known) || lost) words.push_back(help.data());
   if (const auto ended = ParseCommandLine(
           program, static_cast<int>(words.size()), words.data(), sources)) {
-    return argc == 1 ? kExitRefused : *ended;
+    return lost ? kExitRefused : *ended;
   }
   if (!program.action()) {
     PrintError(

@@ -146,7 +146,8 @@ class ValidationTest : public DataRulesTest {
     return Json(run + "/summary.json")["weights_sha256"];
   }
   double Metric(const std::string& set, const char* name) {
-    EXPECT_EQ(Run({"evaluate", Path("run"), "--data", set, "--json"}), 0)
+    EXPECT_EQ(Run({"evaluate", Path("run"), "--data", set, "--last", "--json"}),
+              0)
         << output_;
     return json::parse(output_)["metrics"][name].get<double>();
   }

@@ -197,7 +197,7 @@ TEST_F(PlanTest, AFarEndThatIsNotThereIsSaid) {
 
 TEST_F(PlanTest, HelpShowsAnExample) {
   EXPECT_THAT(Run({"tributary", "plan", "--help"}),
-              HasSubstr("tributary plan examples/"));
+              HasSubstr("\n  tributary plan job.yaml "));
 }
 
 }  // namespace

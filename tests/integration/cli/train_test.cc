@@ -237,10 +237,14 @@ TEST_F(TrainTest, SecondInterruptEndsEverythingAtOnce) {
   kill(worker, SIGSTOP);
   train->Signal(SIGINT);
   ASSERT_TRUE(train->WaitForOutput("stopping at the next common step", kSoon));
-  const absl::Time before = absl::Now();
-  train->Signal(SIGINT);
+  // Within a second of the first one they count as the same.
+  const absl::Time deadline = absl::Now() + kSoon;
+  do {
+    train->Signal(SIGINT);
+  } while (
+      !train->WaitForOutput("interrupted again", absl::Milliseconds(100)) &&
+      absl::Now() < deadline);
   EXPECT_EQ(train->Wait(kSoon), 130);
-  EXPECT_LT(absl::Now() - before, absl::Seconds(5));
   for (const char* name : {"server 0", "server 1", "worker 0", "worker 1"}) {
     EXPECT_TRUE(IsGone(PidOf(name), kSoon)) << name;
   }

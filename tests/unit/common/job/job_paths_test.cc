@@ -251,7 +251,7 @@ TEST_F(InitialWeightsTest, AFileOfAnotherFormatIsRefused) {
       Write("job.yaml", JobWith(2, "  initialize_from: init\n  sequential:")));
   EXPECT_EQ(job.status().message(),
             Path("job.yaml") + ":2: model.initialize_from: " + Path("init") +
-                ": too short for a safetensors file: 4 bytes");
+                ": not a safetensors file: wants at least 8 bytes, got 4");
 }
 
 TEST_F(JobPathsTest, APatternStandsForItsFilesInTheOrderOfTheirNames) {
