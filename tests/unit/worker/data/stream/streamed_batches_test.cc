@@ -164,7 +164,7 @@ TEST_F(StreamedBatchesTest, AnotherOrderOfWindowsHasAnotherName) {
     spec.mutable_stream()->set_buffer_bytes(buffer_rows * data_->row_bytes());
     return WindowsOf(*data_, spec);
   };
-  EXPECT_EQ(name(kRows), "") << "as in memory";
+  EXPECT_EQ(name(2 * kRows), "") << "as in memory";
   EXPECT_EQ(name(500), ", in windows of 500 chunks of 1 rows");
   EXPECT_NE(name(400), name(500));
   spec.mutable_shuffle()->set_none(true);
