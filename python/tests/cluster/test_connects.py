@@ -76,7 +76,7 @@ def least(seen: list[Figures]) -> Figures:
 
 def check(seen: list[Figures], warm: int) -> None:
     """What each connection after the first `warm` leaves is within the bounds."""
-    before, after, count = least(seen[:warm]), least(seen), len(seen) - warm
+    before, after, count = seen[warm - 1], least(seen), len(seen) - warm
     print(f"{count} connections: {before}, {after}")
     assert after["threads"] <= before["threads"]
     assert after["files"] <= before["files"]

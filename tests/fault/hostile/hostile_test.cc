@@ -124,10 +124,13 @@ class HostileTest : public FaultTest {
       if (job.ok()) {
         const testing::Neighbourhood places =
             Places(*job, coordinator->pid(), members);
-        probe = std::make_unique<testing::HealthProbe>(places);
-        neighbours = std::make_unique<testing::HostileNeighbours>(*job, places,
-                                                                  kIdleReaders);
-        peers = std::make_unique<testing::HostilePeers>(*std::move(job), idle);
+        if (!HasFailure()) {
+          probe = std::make_unique<testing::HealthProbe>(places);
+          neighbours = std::make_unique<testing::HostileNeighbours>(
+              *job, places, kIdleReaders);
+          peers =
+              std::make_unique<testing::HostilePeers>(*std::move(job), idle);
+        }
       }
     }
     EXPECT_EQ(coordinator->Wait(kVeryLong), 0) << coordinator->output();
@@ -191,7 +194,7 @@ class HostileTest : public FaultTest {
 
   const int seconds_ = Setting("TRIBUTARY_HOSTILE_SECONDS", 1);
   const int idle_ = Setting("TRIBUTARY_HOSTILE_IDLE", 60);
-  const int epochs_ = Setting("TRIBUTARY_HOSTILE_EPOCHS", 2);
+  const int epochs_ = Setting("TRIBUTARY_HOSTILE_EPOCHS", 4);
   std::map<std::string, int64_t> peaks_;   // by role
   std::map<std::string, int64_t> counts_;  // of attacks
   bool shares_memory_ = false;
