@@ -244,17 +244,16 @@ absl::Status StoredRows::CheckUnchanged() const {
         columns_.layout.name,
         " was written to while the job began to read it; start the job again"));
   }
-  TRIBUTARY_RETURN_IF_ERROR(CompareChecksums());
+  TRIBUTARY_RETURN_IF_ERROR(Compare(checksums_));
   stamps_ = std::move(now);
   return absl::OkStatus();
 }
 
-absl::Status StoredRows::CompareChecksums() const {
-  const std::vector<uint32_t>& wanted = checksums_;
+absl::Status StoredRows::Compare(const std::vector<uint32_t>& checksums) const {
   size_t next = 0;
   return AddAll([&](const RecordFile& file, int64_t first, const RawData& part,
                     uint32_t so_far) {
-           if (so_far == wanted[next++]) return absl::OkStatus();
+           if (so_far == checksums[next++]) return absl::OkStatus();
            return absl::DataLossError(absl::StrCat(
                file.Places(first, first + part.rows - 1),
                " have changed since the job began to read them; start it again "

@@ -105,7 +105,7 @@ class StoredRows {
   absl::StatusOr<std::vector<RandomAccessFile::Stamp>> ReadStamps() const;
   // DataLoss when the files do not have the values of Checksum any more.
   absl::Status CheckUnchanged() const;
-  absl::Status CompareChecksums() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status Compare(const std::vector<uint32_t>& checksums) const;
 
   using FillPart = std::function<absl::Status(absl::Span<const int64_t> rows,
                                               RawData* data)>;
