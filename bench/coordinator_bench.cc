@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a coordinator costs at the limits of a job. Files are in $TMPDIR, or
-// /tmp.
+// Times the coordinator at the limits of a job, with its files in $TMPDIR or
+// /tmp. The arguments of each benchmark give the sizes.
 //
-//   heartbeat    one of a job with so many members and parameters, which has
-//   had
-//                so many evaluations, as the coordinator's lock sees it: the
-//                reciprocal is how many it takes in a second
-//   evaluation   one of two ranks more, after so many, with the write to the
-//                disk
-//   take_over    opening a run directory of so many steps, with
-//                coordinator.totals of all but the last 5,000 steps (1) or
-//                without (0)
+//   heartbeat    A heartbeat, under the coordinator's lock, by the job's number
+//                of members, parameters and earlier evaluations.
+//   evaluation   Two ranks report one evaluation, which is written to the disk,
+//                by the number of earlier evaluations.
+//   take_over    A successor opens a run directory, by the number of steps.
+//                1: coordinator.totals has all but the last 5,000. 0: there is
+//                no such file.
 #include <benchmark/benchmark.h>
 #include <unistd.h>
 

@@ -11,7 +11,8 @@
 
 namespace tributary {
 
-// What the processes of a job that all run on this machine still have to get.
+// The memory that the processes of a job, all on this machine, have yet to
+// allocate.
 struct MemoryNeed {
   std::vector<int64_t> parameters;  // elements of each
   // The ranks are programs of the user, which have their weights already.

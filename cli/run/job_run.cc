@@ -313,7 +313,7 @@ int JobRun::Conclude(const std::string& cause) {
                  std::string(status.message()));
   }
   last.trace.clear();
-  // Of a failed job the workers have reported their last steps meanwhile.
+  // Workers of a failed job have reported their last steps by now.
   Record(last);
   const RunSummary summary = Summarize(cause);
   const absl::Status saved = SaveSummary(summary);

@@ -119,7 +119,7 @@ class JobRun {
   static double WallSeconds();  // since 1970
 
   absl::Status StartExporter();
-  // What the pages show: the job's status, and after its end the last one.
+  // The status for the pages; after the end of the job, its last status.
   v1::JobStatusResponse StatusNow();
   void KeepLastStatus(const v1::JobStatusResponse& status);
   // Lets a regular reader of the pages see the end (LastScrape).
