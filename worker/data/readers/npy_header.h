@@ -29,7 +29,8 @@ size_t NpyTypeSize(NpyType type);
 template <typename Visit>
 auto VisitNpyType(NpyType type, const Visit& visit) {
   switch (type) {
-    case NpyType::kFloat32:
+    // The calls look alike and have different types.
+    case NpyType::kFloat32:  // NOLINT(bugprone-branch-clone)
       return visit(float());
     case NpyType::kFloat64:
       return visit(double());
