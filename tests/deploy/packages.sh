@@ -32,7 +32,7 @@ manual_pages_are_clean() {
 manual_page_is_complete() {
   local command missing=0
   for command in $("$build/bin/tributary" --complete-words "" | cut -f 1); do
-    zcat "$build/manual/tributary.1.gz" | grep -qx "\.SS tributary $command" || {
+    zcat "$build/manual/tributary.1.gz" | grep -x "\.SS tributary $command" > /dev/null || {
       echo "  no section about $command"
       missing=1
     }
@@ -143,11 +143,11 @@ completes() {
   inside bash -euc '
     source /test/complete.bash
     source /usr/share/bash-completion/completions/tributary
-    complete -p tributary | grep -q "_tributary"
-    completions "tributary tra" | grep -qx train
+    complete -p tributary | grep "_tributary" > /dev/null
+    completions "tributary tra" | grep -x train > /dev/null
     completions "tributary train --set training.optimizer.adam.learning" |
       grep -qx training.optimizer.adam.learning_rate=
-    completions "tributary train --device=cu" | grep -qx cuda
+    completions "tributary train --device=cu" | grep -x cuda > /dev/null
     test -s /usr/share/zsh/vendor-completions/_tributary
     test -s /usr/share/fish/vendor_completions.d/tributary.fish'
 }

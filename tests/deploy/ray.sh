@@ -121,7 +121,7 @@ continues() {
 refuses() {
   ! on_ray refused refused || return 1
   tail -n 1 "$work/refused.log"
-  tail -n 1 "$work/refused.log" | grep -q 'waited 5 s for a placement group (SPREAD)'
+  tail -n 1 "$work/refused.log" | grep 'waited 5 s for a placement group (SPREAD)' > /dev/null
 }
 
 sweeps() {

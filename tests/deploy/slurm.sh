@@ -110,7 +110,7 @@ loses_daemon() {
   start_node node2
   wait_for 60 "node2 to be in use again" is_in_use node2
 }
-is_in_use() { sinfo --noheader --Node --nodes="$1" --states=alloc,mix | grep -q .; }
+is_in_use() { sinfo --noheader --Node --nodes="$1" --states=alloc,mix | grep . > /dev/null; }
 
 # What a power failure leaves: no daemon, no steps, none of their processes.
 loses_node() {
@@ -121,7 +121,7 @@ loses_node() {
   start_node node2
   wait_for 60 "the loss of a server" tells_loss && advances 300
 }
-tells_loss() { log | grep -q 'server 1 (.* was lost'; }
+tells_loss() { log | grep 'server 1 (.* was lost' > /dev/null; }
 
 was_stopped() {
   [ "$(field "$TRIBUTARY_RUNS/$job/$1/summary.json" status)" = interrupted ] &&

@@ -109,7 +109,7 @@ milliseconds() {
 commands_answer() {
   local name
   for name in tributary tributary-coordinator tributary-server tributary-worker; do
-    inside "/env/bin/$name" --help | grep -qi usage || return 1
+    inside "/env/bin/$name" --help | grep -i usage > /dev/null || return 1
   done
   echo "  tributary --help: $(milliseconds inside /env/bin/tributary --help) ms," \
     "an empty command: $(milliseconds inside true) ms"
