@@ -70,7 +70,9 @@ void Children::KillIf(const std::function<bool(const ChildProcess&)>& lost) {
 
 std::string Children::FirstKilled() {
   for (const auto& child : children_) {
-    if (child->Ended() && child->killed()) return child->Obituary();
+    if (child->Ended() && child->killed() && !child->kill_sent()) {
+      return child->Obituary();
+    }
   }
   return "";
 }

@@ -37,10 +37,11 @@ class Children {
   void KillIf(const std::function<bool(const ChildProcess&)>& lost);
 
   // The message about the failed child once Tend has found a fatal end; empty:
-  // there is none. Killed children come first, because the others may have
-  // failed because of them.
+  // there is none. FirstKilled comes first, because the others may have failed
+  // because of it.
   std::string FirstFailure();
-  // The message about the first killed child; empty: there is none.
+  // The message about the first child that something else than KillIf has
+  // killed; empty: there is none.
   std::string FirstKilled();
 
   // The message about the first child that has exited with code 0 and for which

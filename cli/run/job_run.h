@@ -110,6 +110,8 @@ class JobRun {
   int Conclude(const std::string& cause = "");
 
   bool failed() const { return update_.phase == v1::JOB_PHASE_FAILED; }
+  // Why the coordinator has ended the job as failed; empty: it has not.
+  std::string message() const { return failed() ? update_.message : ""; }
 
  private:
   static constexpr char kNoTargets[] = "[]\n";

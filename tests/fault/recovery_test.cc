@@ -234,7 +234,7 @@ TEST_F(RecoveryTest, AJobThatFailsOnLossNamesTheWorker) {
   ASSERT_TRUE(train->WaitForOutput("epoch 3/40: test", kSoon));
   const absl::Time killed = absl::Now();
   kill(PidOf("run", "worker 1"), SIGKILL);
-  EXPECT_TRUE(train->WaitForOutput("worker-1 was killed by signal 9", kSoon));
+  EXPECT_TRUE(train->WaitForOutput(": worker-1 was killed by signal 9", kSoon));
   TellSeconds("until_the_sentence", absl::Now() - killed);
   EXPECT_EQ(train->Wait(kSoon), 1);
   TellSeconds("until_the_end", absl::Now() - killed);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/clock.h"
@@ -180,7 +181,10 @@ std::string WatchMembers(JobRun& run, const WatchOptions& options,
     return failure.empty() ? LeftEarly(run, options, children) : failure;
   });
   if (!run.failed()) return "";
-  return not_started.empty() ? children.FirstKilled() : not_started;
+  if (!not_started.empty()) return not_started;
+  // The coordinator's sentence on a lost member names its host and step, too.
+  const std::string killed = children.FirstKilled();
+  return absl::StrContains(run.message(), killed) ? "" : killed;
 }
 
 }  // namespace tributary

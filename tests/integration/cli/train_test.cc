@@ -21,6 +21,7 @@ namespace tributary {
 namespace {
 
 using nlohmann::json;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using testing::IsGone;
 using testing::kSoon;
@@ -258,8 +259,10 @@ TEST_F(TrainTest, KilledWorkerFailsTheRunByName) {
   ASSERT_GT(worker, 0);
   kill(worker, SIGKILL);
   EXPECT_EQ(train->Wait(kSoon), 1);
-  EXPECT_THAT(train->output(),
-              HasSubstr("\ntributary: worker-1 was killed by signal 9"));
+  EXPECT_THAT(
+      train->output(),
+      ContainsRegex("\ntributary: worker 1 \\(.+, pid [0-9]+\\) was lost "
+                    "at step [0-9]+: worker-1 was killed by signal 9"));
   EXPECT_EQ(Summary()["status"], "failed");
   ExpectNoProcessLeft();
 }
