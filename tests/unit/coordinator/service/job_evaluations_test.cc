@@ -45,12 +45,27 @@ TEST_F(JobEvaluationsTest, ARankThatWaitsForADecisionHearsThatThePlanIsOver) {
   request.set_plan_epoch(1);
   request.set_step(1);
   request.set_wait_ms(60'000);
-  std::thread rank([&] {
-    EXPECT_EQ(control_->AwaitEvaluation(request).status().code(),
-              absl::StatusCode::kFailedPrecondition);
-  });
+  const auto await = [&] {
+    absl::Status status;
+    do {
+      status = control_->AwaitEvaluation(request).status();
+    } while (absl::IsResourceExhausted(status));  // another call was refused
+    return status.code();
+  };
+  // As many calls as may wait: once another one is refused, all of them do.
+  std::vector<std::thread> ranks;
+  const v1::ClusterSpec& cluster = options_.state.job.cluster();
+  for (int i = 0; i < cluster.servers() + cluster.workers(); ++i) {
+    ranks.emplace_back(
+        [&] { EXPECT_EQ(await(), absl::StatusCode::kFailedPrecondition); });
+  }
+  v1::AwaitEvaluationRequest look = request;
+  look.set_wait_ms(0);
+  while (!absl::IsResourceExhausted(control_->AwaitEvaluation(look).status())) {
+    std::this_thread::yield();
+  }
   control_->MemberLost(v1::ROLE_SERVER, 0, /*pid=*/0, "killed");
-  rank.join();
+  for (std::thread& rank : ranks) rank.join();
 }
 
 TEST_F(JobEvaluationsTest, TheStateDoesNotGrowWithThem) {
