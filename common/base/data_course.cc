@@ -8,7 +8,8 @@
 namespace tributary {
 namespace {
 
-// A job changes its batches when a person resumes it.
+// Enough, because a course gets a stretch only when a person resumes a job with
+// other batches.
 constexpr size_t kMaxStretches = 1000;
 constexpr size_t kMaxOrderBytes = 1000;
 
@@ -79,7 +80,7 @@ DataPosition DataCourse::After(int64_t step) const {
 int64_t DataCourse::NextEpochEnd(int64_t step) const {
   const DataStretch& stretch = At(step);
   const int64_t next = step + stretch.StepsAfter(After(step).row);
-  // The stretch may give way to another one before this.
+  // A later stretch may begin before this step.
   for (const DataStretch& later : stretches_) {
     if (later.step > step && later.step < next) return NextEpochEnd(later.step);
   }

@@ -9,15 +9,15 @@
 
 namespace tributary {
 
-// How far a job is in its training rows: `row` rows of epoch `epoch`, both from
-// 0. At the end of an epoch: row 0 of the next one.
+// A position in the training rows: `row` rows of epoch `epoch` are taken, both
+// from 0. The end of an epoch is row 0 of the next one.
 struct DataPosition {
   int64_t epoch = 0;
   int64_t row = 0;
 };
 
 // How a job takes its training rows from a step on. A step takes `accumulation`
-// global batches; the last one of an epoch takes what is left.
+// global batches; the last step of an epoch takes the remaining rows.
 struct DataStretch {
   int64_t step = 0;         // steps before it
   DataPosition begin = {};  // where it begins
@@ -25,7 +25,7 @@ struct DataStretch {
   int64_t global_batch = 1;
   int64_t accumulation = 1;
   std::string order = {};  // names the order that an epoch's rows have
-  // `rows` is the most that it can be, which gives the same number of steps.
+  // True: `rows` is only the largest number that gives the recorded steps.
   bool rows_unknown = false;
 
   int64_t steps_per_epoch() const { return StepsAfter(0); }
@@ -37,10 +37,10 @@ struct DataStretch {
   bool TakesAs(const DataStretch& other) const;
 };
 
-// How a job and those that it continues have taken their training rows: one
-// stretch, and another one for every change of the batch. A pure function of
-// the step, so that every process finds the same rows. Steps count from 1 and
-// stand for what is finished with them; step 0 is the beginning.
+// How a job, and the jobs that it continues, have taken their training rows:
+// one stretch, and another one for every change of the batch. A pure function
+// of the step, so that every process computes the same rows. Steps count from 1
+// and stand for the state after the step; step 0 is the beginning.
 class DataCourse {
  public:
   DataCourse() = default;  // empty: unknown
@@ -52,7 +52,7 @@ class DataCourse {
   bool empty() const { return stretches_.empty(); }
   const std::vector<DataStretch>& stretches() const { return stretches_; }
 
-  // These, and all below, want a course that is not empty.
+  // This function and all below need a course that is not empty.
   const DataStretch& last() const { return stretches_.back(); }
   // Of the last stretch.
   int64_t steps_per_epoch() const { return last().steps_per_epoch(); }

@@ -42,11 +42,10 @@ struct WrittenSnapshot {
 };
 
 // Collects the snapshots of a shard's blocks and decides which steps are
-// written. A step is complete when all blocks have come. One complete step
-// waits until the writer takes it. When a later one completes meanwhile, the
-// waiting one is given up, because a disk that is too slow must not fill the
-// memory, and the last step of a job must be written. A plain object: its owner
-// locks.
+// written. A step is complete when all its blocks have been added. One complete
+// step waits until the writer takes it. If a later step completes meanwhile, it
+// replaces the waiting one: a slow disk must not fill the memory, and the last
+// step of a job must be written. A plain object: its owner locks.
 class SnapshotCollector {
  public:
   explicit SnapshotCollector(size_t num_blocks) : num_blocks_(num_blocks) {}

@@ -80,8 +80,8 @@ std::string FirstUnexpected(const CLI::App& app, int argc,
   return left.empty() ? "" : left.front();
 }
 
-// The words of the command's options, but of those in `but`. They are taken
-// from the command line, because CLI11 keeps only what it made of values.
+// The words of the command's options, except those of the options in `but`.
+// Taken from the command line, because CLI11 keeps only parsed values.
 std::vector<std::string> OptionWords(const CLI::App& app,
                                      const std::vector<std::string>& line,
                                      const std::vector<std::string>& but) {
@@ -92,7 +92,7 @@ std::vector<std::string> OptionWords(const CLI::App& app,
     const CLI::Option* const option =
         absl::StartsWith(name, "--") ? app.get_option_no_throw(name) : nullptr;
     if (option == nullptr) {
-      // What follows belongs to the program that it names.
+      // The words after a program's name belong to that program.
       if (app.get_prefix_command() && *word != app.get_name()) break;
       continue;
     }
@@ -108,7 +108,7 @@ std::vector<std::string> OptionWords(const CLI::App& app,
   return words;
 }
 
-// The first word like "--name=", for whose value CLI11 takes the next word.
+// The first "--name=", for which CLI11 would take the next word as the value.
 std::string FirstEmptyValue(const CLI::App& app, int argc,
                             const char* const* argv) {
   for (int i = 1; i + 1 < argc; ++i) {

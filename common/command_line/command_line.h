@@ -144,8 +144,9 @@ class CommandLine {
   // program without an action.
   void SetFinalCheck(std::function<std::string()> check);
 
-  // Tells this command's words once Parse has read them, as long as the program
-  // lives; for an action, which must not hold a handle.
+  // Returns a function that gives this command's words after Parse, and that
+  // stays valid as long as the program. For an action, which must not hold a
+  // handle.
   GivenWords given_words() const;
 
   // Reads the command line. Of a program; a word after a command is an

@@ -17,7 +17,8 @@ absl::Status FileError(const std::string& path, absl::string_view action,
 // Syncs a directory's entries to the disk. "" is the current directory.
 absl::Status SyncFolder(const std::string& folder);
 
-// The same, after the contents of its files. For a folder of files alone.
+// Syncs the contents of the folder's files, then its entries. The folder must
+// contain only files.
 absl::Status SyncFiles(const std::string& folder);
 
 }  // namespace tributary

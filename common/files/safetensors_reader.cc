@@ -27,7 +27,7 @@ using nlohmann::json;
 constexpr uint64_t kLengthBytes = 8;
 // Room for tens of thousands of tensors. Bounds the allocation for a bad file.
 constexpr uint64_t kMaxTensorListBytes = 16 << 20;
-// So many bytes show what a file is that is no safetensors file.
+// Enough bytes to recognize a file of another format.
 constexpr uint64_t kLongestMagic = 64;
 
 // Values that are converted at once.
@@ -165,9 +165,8 @@ class HeaderReader {
         return Error(tensor, " wants whole numbers in its shape");
       }
       const uint64_t n = extent.get<uint64_t>();
-      // A type of less than a byte has at least a bit. So no extent exceeds 8
-      // data_bytes_, and the checks here also keep the product and int64 from
-      // overflowing.
+      // An element has at least one bit. So no extent exceeds 8 data_bytes_,
+      // and the checks here also keep the product and int64 from overflowing.
       if (n / 8 > data_bytes_ || (n > 0 && *bytes > INT64_MAX / n)) {
         return Error(tensor, " has a shape larger than the file");
       }
@@ -217,7 +216,8 @@ class HeaderReader {
 
 absl::StatusOr<SafetensorsReader> SafetensorsReader::Open(
     const std::string& path) {
-  // O_NONBLOCK: a pipe is no regular file, which must not be waited for.
+  // O_NONBLOCK: opening a pipe must not wait for a writer. A pipe is refused,
+  // because it is not a regular file.
   SafetensorsReader reader(
       path, UniqueFd(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)));
   const int fd = reader.fd_.get();

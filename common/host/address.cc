@@ -26,7 +26,7 @@ absl::Status CheckAddress(absl::string_view address) {
     return absl::InvalidArgumentError(
         absl::StrCat("address must be HOST:PORT, got \"", address, "\""));
   }
-  // Whether the last number is a port or a part of the address is not told.
+  // The last number may be a port or a part of the address.
   const absl::string_view host = address.substr(0, colon);
   if (absl::StrContains(host, ':') &&
       (host.front() != '[' || host.back() != ']')) {

@@ -43,7 +43,7 @@ std::optional<uint64_t> NumberIn(const std::string& path) {
   return number;
 }
 
-// The names of a version's files.
+// The file names of one version of control groups.
 struct GroupFiles {
   const char* limit;
   const char* usage;
@@ -55,7 +55,7 @@ constexpr GroupFiles kVersion1 = {"memory.limit_in_bytes",
                                   "memory.usage_in_bytes",
                                   {"total_active_file", "total_inactive_file"}};
 
-// What one group's limit leaves; nullopt: it has none.
+// The memory that one group's limit leaves; nullopt: the group has no limit.
 std::optional<uint64_t> LeftIn(const std::string& folder,
                                const GroupFiles& files) {
   const auto limit = NumberIn(absl::StrCat(folder, "/", files.limit));
@@ -70,7 +70,8 @@ std::optional<uint64_t> LeftIn(const std::string& folder,
   return *limit - std::min(*limit, used);
 }
 
-// Takes the smallest of what the group `path` and those around it leave.
+// Lowers `available` to the smallest that the group `path` and its parents
+// leave.
 void HeedGroups(const std::string& root, const std::string& mount,
                 std::string path, const GroupFiles& files,
                 AvailableMemory* available) {

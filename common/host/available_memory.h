@@ -7,10 +7,10 @@
 
 namespace tributary {
 
-// How much memory this process and its children may still get, and the files
-// that say so: the machine's MemAvailable and free swap, or the limit of one of
-// this process's control groups, if that leaves less. Page cache of a group
-// counts as available, because the kernel takes it back.
+// How much memory this process and its children can still allocate, and the
+// files that say so: the machine's MemAvailable and free swap, or the limit of
+// one of this process's control groups, if that leaves less. Page cache of a
+// group counts as available, because the kernel reclaims it.
 struct AvailableMemory {
   uint64_t bytes = 0;
   std::string source;  // "MemAvailable and SwapFree of /proc/meminfo"

@@ -13,7 +13,7 @@ namespace tributary {
 namespace {
 
 std::atomic<bool> handles{false};  // EndOnSignal was called
-std::atomic<int> told{-1};         // LastWords::write_end_; -1: there are none
+std::atomic<int> told{-1};         // LastWords::write_end_; -1: no LastWords
 
 // SA_RESETHAND has restored the default action and SA_NODEFER leaves the signal
 // unblocked, so raise() ends the process. It returns only in process 1 of a
@@ -53,7 +53,7 @@ LastWords::LastWords(std::function<void()> speak) {
     while (true) {
       const ssize_t got = read(read_end_, &byte, 1);
       if (got < 0 && errno == EINTR) continue;
-      if (got <= 0 || byte == 0) return;  // the destructor's
+      if (got <= 0 || byte == 0) return;  // from the destructor
       break;
     }
     speak();

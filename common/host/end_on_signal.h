@@ -16,9 +16,10 @@ namespace tributary {
 // them, and other processes notice their expired lease.
 void EndOnSignal();
 
-// While it lives, the first SIGTERM calls `speak` on a thread of this object
-// before it ends the process. A second SIGTERM, and SIGINT, end it at once.
-// Does nothing in a process without EndOnSignal, and beside another one.
+// While this object lives, the first SIGTERM calls `speak` on this object's
+// thread and then ends the process. A second SIGTERM, or a SIGINT, ends the
+// process at once. Does nothing in a process that has not called EndOnSignal,
+// or that already has a LastWords.
 class LastWords {
  public:
   explicit LastWords(std::function<void()> speak);

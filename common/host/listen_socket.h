@@ -19,8 +19,8 @@ namespace tributary {
 absl::StatusOr<std::vector<UniqueFd>> ListenOn(const std::string& address,
                                                int backlog);
 
-// Sockets that listen already, for somebody in this process who takes them
-// over. Null, or empty: there are none, or somebody has taken them.
+// Listening sockets that another part of this process can take over. Null or
+// empty: there are none, or they have been taken.
 using ListeningSockets = std::shared_ptr<std::vector<UniqueFd>>;
 
 // The port of a socket that listens.

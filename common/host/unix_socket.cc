@@ -99,7 +99,7 @@ absl::StatusOr<uid_t> PeerUser(const UniqueFd& socket) {
 bool IsAbandonedUnix(const std::string& path) {
   const absl::StatusOr<Address> to = ToAddress(path);
   struct stat file {};
-  // Connecting to a file of another kind is refused, too.
+  // connect() also fails with ECONNREFUSED for a file that is not a socket.
   if (!to.ok() || lstat(path.c_str(), &file) != 0 || !S_ISSOCK(file.st_mode)) {
     return false;
   }

@@ -27,16 +27,16 @@ struct UnixMessage {
 
 // InvalidArgument: the address is too long. Unavailable: it cannot be bound.
 absl::StatusOr<UniqueFd> ListenUnix(const std::string& address);
-// A connection that waits to be accepted. A socket that is not ok, with errno:
-// none waits (EAGAIN), or it cannot be accepted (EMFILE).
+// Accepts a waiting connection. Returns a socket that is not ok, with errno, if
+// none waits (EAGAIN) or it cannot be accepted (EMFILE).
 UniqueFd AcceptUnix(const UniqueFd& listener);
 // The user of the process at the other end, as it connected or listened
 // (SO_PEERCRED, unix(7)).
 absl::StatusOr<uid_t> PeerUser(const UniqueFd& socket);
 // Unavailable: nobody listens there.
 absl::StatusOr<UniqueFd> ConnectUnix(const std::string& address);
-// Whether a socket has this path, and nobody listens there: also between bind
-// and listen. False where it cannot be known.
+// Whether this path is a socket at which nobody listens, also one between bind
+// and listen. False if that cannot be determined.
 bool IsAbandonedUnix(const std::string& path);
 
 // descriptor: -1 for none. DeadlineExceeded, or Unavailable when the other side

@@ -29,8 +29,8 @@ bool HasSameRows(const v1::DataSpec& a, const v1::DataSpec& b) {
              b.validation().SerializeAsString();
 }
 
-// The job's course as far as it can be known before its data are read. The
-// workers check again, with the rows and their order in windows.
+// The job's course as far as it is known before its data are read. The workers
+// check again, with the number of rows and their order in windows.
 absl::StatusOr<DataCourse> ExpectedCourse(const v1::JobSpec& job,
                                           const GoesOnFrom& from) {
   DataStretch now = StretchOf(job, from.course.last().rows);

@@ -19,9 +19,9 @@ struct GoesOnFrom {
 
 // FailedPrecondition, with advice, when `job` cannot continue exactly from the
 // checkpoint: its optimizer has other states, it ends before that step, its
-// batches do not fit the rows that are left of the epoch, or it uses local_sgd.
-// There the servers' state is the outer optimizer's, and an update completes a
-// whole period.
+// batches do not fit the remaining rows of the epoch, or it uses local_sgd.
+// With local_sgd the servers' state is the outer optimizer's, and an update
+// completes a whole period.
 absl::Status CheckGoesOn(const v1::JobSpec& job, const GoesOnFrom& from);
 
 }  // namespace tributary

@@ -18,7 +18,7 @@ std::string OrderInMemory(const v1::DataSpec& data) {
              : absl::StrCat("shuffle: {seed: ", data.shuffle().seed(), "}");
 }
 
-// What is known of the order without the rows.
+// The name of the order, as far as it is known without the rows.
 std::string OrderByJob(const v1::DataSpec& data) {
   const std::string order = OrderInMemory(data);
   return data.shuffle().none() || !data.has_stream()
@@ -27,8 +27,8 @@ std::string OrderByJob(const v1::DataSpec& data) {
                             data.stream().buffer_bytes(), "}");
 }
 
-// The rows that an earlier version did not record: the most of them that make
-// so many steps.
+// The stretch of a checkpoint whose version did not record the rows: the
+// largest number of rows that gives the recorded steps.
 DataStretch WithoutRows(const v1::CheckpointManifest& manifest) {
   DataStretch stretch = StretchOf(manifest.job(), 1);
   stretch.order = OrderByJob(manifest.job().data());
@@ -43,7 +43,7 @@ DataStretch WithoutRows(const v1::CheckpointManifest& manifest) {
   return stretch;
 }
 
-// Whether `now` may be what `before` is, whose number of rows is unknown.
+// Whether `now` may equal `before`, whose number of rows is unknown.
 bool MayBe(const DataStretch& before, const DataStretch& now) {
   DataStretch as_now = before;
   as_now.rows = now.rows;

@@ -15,18 +15,18 @@ namespace tributary {
 // beginning. Its order is that of rows in memory.
 DataStretch StretchOf(const v1::JobSpec& job, int64_t rows);
 
-// How the job of a checkpoint has taken its rows. Of a checkpoint that an
-// earlier version wrote it follows from the job, which was then the same from
-// step 0 on. Empty: unknown, of a program.
+// How the job of a checkpoint has taken its rows. For a checkpoint of an
+// earlier version it is computed from the job, whose batches were then the same
+// from step 0 on. Empty: unknown, because a program trained.
 DataCourse CourseOf(const v1::CheckpointManifest& manifest);
 
-// The course of a job that goes on from `before` after `step` steps and from
-// there takes its rows as `now` does, whose beginning does not count. If
-// `before` is empty, the job has taken its rows in this way from step 0 on.
+// The course of a job that continues `before` after `step` steps and then takes
+// its rows as `now` says; the beginning of `now` is ignored. If `before` is
+// empty, the job has taken its rows in this way from step 0 on.
 //
-// FailedPrecondition, with advice, where the rows that are left of the open
-// epoch cannot be taken in this way: its rows are others, have another order,
-// or do not begin with a whole batch.
+// FailedPrecondition, with advice, if the remaining rows of the current epoch
+// cannot be taken in this way: the rows or their order differ, or they do not
+// begin with a whole batch.
 absl::StatusOr<DataCourse> GoOn(const v1::JobSpec& job,
                                 const DataCourse& before, int64_t step,
                                 DataStretch now);

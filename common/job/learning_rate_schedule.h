@@ -13,7 +13,7 @@ namespace tributary {
 // the schedule lasts as long as the job; empty: there is none.
 std::string OpenLength(const v1::ScheduleSpec& spec);
 
-// The schedule with that field set to the job's steps, if it is not set.
+// The schedule with this field, if it is not set, set to the job's steps.
 v1::ScheduleSpec WithLength(v1::ScheduleSpec spec, int64_t total_steps);
 
 // The learning rate of every optimizer step. A pure function of the step, so

@@ -24,7 +24,7 @@ constexpr char kLearningRateHint[] =
     "; the learning rate is a field of the optimizer, as in training: "
     "{optimizer: {adam: {learning_rate: 0.001}}}";
 
-// Whether somebody looks for the learning rate above its message.
+// Whether this unknown field is the learning rate, outside of the optimizer.
 bool IsLearningRate(const std::string& name, const Descriptor& descriptor) {
   return (name == "lr" || name == "learning_rate") &&
          (descriptor.name() == "JobSpec" ||

@@ -105,8 +105,8 @@ void ResolveData(uint64_t seed, v1::DataSpec* data) {
   if (!data->has_shuffle()) data->mutable_shuffle()->set_seed(seed);
 }
 
-// A schedule that lasts as long as the job gets its length from
-// LearningRateSchedule: a job that goes on may have another one.
+// Leaves the length of a schedule that lasts as long as the job unset, because
+// a resumed job may be longer. LearningRateSchedule sets it.
 void ResolveSchedule(v1::ScheduleSpec* schedule) {
   v1::WarmupScheduleSpec* const warmup =
       schedule->has_warmup_cosine()   ? schedule->mutable_warmup_cosine()

@@ -73,7 +73,7 @@ class PathResolver {
     return absl::OkStatus();
   }
 
-  // The same of weights, which a run directory may name (WeightsOfRun).
+  // The same for weights, which may be given as a run directory (WeightsOfRun).
   absl::Status ResolveWeights(const std::string& path, std::string* file) {
     const std::filesystem::path run = (folder_ / *file).lexically_normal();
     if (!file->empty() && std::filesystem::is_directory(run, error_)) {

@@ -7,9 +7,9 @@
 
 namespace tributary {
 
-// The largest answer of a coordinator, for which both sides are set up. The
-// coordinator takes nothing that would make an answer larger: the limits below
-// hold for each kind of answer that grows with the job.
+// The largest answer of a coordinator; both sides configure gRPC for it. The
+// coordinator refuses what would make an answer larger: the limits below hold
+// for each kind of answer that grows with the job.
 inline constexpr size_t kMaxAnswerBytes = size_t{72} << 20;
 
 // GetPlan: the names and shapes of the parameters. The rest is left for the

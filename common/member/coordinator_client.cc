@@ -38,8 +38,8 @@ std::shared_ptr<grpc::Channel> Connect(const std::string& address,
       address, proof.ForChannel(PeerRole::kCoordinator), arguments);
 }
 
-// gRPC gives a message that is too large the code of a peer that is short of
-// something, although no repetition helps. Its text names both sizes.
+// gRPC reports a message that is too large with the code of a peer that lacks
+// resources, although a retry cannot help. Its text names both sizes.
 bool IsTooLarge(const absl::Status& status) {
   return absl::IsResourceExhausted(status) &&
          absl::StrContains(status.message(), "message larger than max");

@@ -100,8 +100,8 @@ bool Member::BeatOnce() {
   if (trace_) trace_sender_.Fill(&request, sent);
   const absl::StatusOr<v1::HeartbeatResponse> answer =
       client_->Heartbeat(request, kHeartbeatTimeout);
-  // The answer of a coordinator that has taken over counts once it has the
-  // evaluations: before that it must not take the steps that follow them.
+  // The answer of a new coordinator counts only after it has this member's
+  // evaluations: until then it must not receive the steps that follow them.
   const bool counts = !answer.ok() || answer->phase() == v1::JOB_PHASE_DONE ||
                       answer->phase() == v1::JOB_PHASE_FAILED ||
                       results_.Follow(answer->term()).ok();

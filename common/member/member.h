@@ -160,7 +160,7 @@ class Member {
   void SetDevice(std::string device);
 
   // Sends `payload` to the group of these ranks, which include this one, under
-  // this plan, and after it to rank r of the group parts[r], if there are any.
+  // this plan. With `parts`, rank r of the group also gets parts[r], after it.
   // Returns what each rank has sent to this one, in the order of `ranks`.
   // DeadlineExceeded names the missing ranks; Aborted: the plan has ended.
   absl::StatusOr<std::vector<std::string>> Exchange(

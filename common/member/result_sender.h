@@ -45,12 +45,12 @@ class ResultSender {
                                 const v1::EvaluationPart& part,
                                 Set set = Set::kEvaluated);
 
-  // A coordinator of this term has answered a heartbeat. If it has taken over,
-  // it first gets the parts that only the coordinator before had, in the order
-  // of steps; only then are later ones sent. Otherwise a later evaluation could
-  // become complete, which ends the wait for an earlier one. For the heartbeat
-  // thread. OK: it has them, or refuses them for good; another error: call
-  // again.
+  // A coordinator of this term has answered a heartbeat. If it has replaced
+  // another one, sends it the parts that only its predecessor had, in the order
+  // of steps, before any later part. Otherwise a later evaluation could become
+  // complete, which ends the wait for an earlier one. For the heartbeat thread.
+  // OK: the coordinator has the parts, or refuses them for good; another error:
+  // call again.
   absl::Status Follow(uint64_t term);
   // Follow is not called any more: ends every wait.
   void Close();
@@ -59,7 +59,7 @@ class ResultSender {
   using Key = std::pair<int64_t, bool>;  // step; on the test set
 
   // Sends a part, which counts only if no other coordinator has taken over
-  // meanwhile. Aborted: one has, or is taking over.
+  // meanwhile. Aborted: another coordinator has taken over, or is taking over.
   absl::Status Send(v1::ReportEvaluationRequest request);
   // Keeps a part that was taken, and drops those of saved evaluations.
   void Keep(const v1::ReportEvaluationRequest& request,
@@ -73,8 +73,7 @@ class ResultSender {
   absl::Mutex mu_;
   uint64_t term_ ABSL_GUARDED_BY(mu_);  // that later parts are sent with
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
-  // Parts that a coordinator has taken, but of evaluations that it has not said
-  // to be saved.
+  // Parts that a coordinator has taken but has not yet reported as saved.
   std::map<Key, v1::ReportEvaluationRequest> kept_ ABSL_GUARDED_BY(mu_);
 };
 

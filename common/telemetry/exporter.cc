@@ -126,7 +126,7 @@ std::string Exporter::MetricsText() const {
   writer.Gauge("tributary_healthy", "1 when /healthz says ok.",
                CheckHealth().ok ? 1 : 0);
   if (const auto& certificate_end = options_.access.certificate_end) {
-    // While its file is replaced there is no value.
+    // The metric is absent while the file is being replaced.
     if (const absl::StatusOr<absl::Time> end = certificate_end(); end.ok()) {
       writer.Gauge("tributary_certificate_expiry_timestamp_seconds",
                    "End of this process's certificate, in seconds since 1970.",

@@ -48,24 +48,24 @@ struct PageAccess {
   // else, so that readers of the pages cannot keep a health check out.
   // host:port; empty: none.
   std::string health_listen;
-  // When the certificate with which this process proves who it is ends, as that
-  // is now; null: it has none. The metrics tell it.
+  // Returns when this process's current certificate expires, for the metrics;
+  // null: it has no certificate.
   std::function<absl::StatusOr<absl::Time>()> certificate_end = nullptr;
 };
 
 // Whether the value of an Authorization header shows this token.
 bool ShowsToken(absl::string_view authorization, absl::string_view token);
 
-// Whether a page without a token answers a request for this host, the value of
-// a Host header: an address, "localhost" or `own`. A browser sends any other
-// name also when a web page of that name has had it point here (DNS rebinding).
+// Whether a page without a token answers a request whose Host header is `host`:
+// an address, "localhost" or `own`. Other names are refused, because a web page
+// can make its own name point here (DNS rebinding).
 bool IsOwnHost(absl::string_view host, absl::string_view own);
 
 // Answers GET and HEAD for a few fixed paths, on one thread of its own. Other
 // paths get 404, other methods 405, and without a token other hosts 421
 // (IsOwnHost). The number of connections, the size of a request and the time to
 // send it are limited (PageConnections); a connection that exceeds a limit is
-// closed. A second thread looks after connections and certificate.
+// closed. A second thread closes late connections and renews the certificate.
 class HttpListener {
  public:
   using Page = std::function<HttpAnswer()>;

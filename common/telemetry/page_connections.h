@@ -22,10 +22,10 @@ namespace tributary {
 std::string PeerHost(const sockaddr& address);
 
 // The connections to a page's port. A connection has a limited time to send
-// each request whole, however often it sends a byte, and to take the answer.
-// Where connections are too many, the one that has been in its phase the
-// longest is shut, of the host that has most of them: a new connection always
-// gets in, and one host cannot keep out another. Thread-safe.
+// each whole request, however often it sends a byte, and to receive the answer.
+// If there are too many connections, the oldest in its phase is shut, among
+// those of the host with the most connections. So a new connection is always
+// accepted, and one host cannot keep out another. Thread-safe.
 class PageConnections {
  public:
   struct Limits {
@@ -34,7 +34,8 @@ class PageConnections {
     int64_t request_micros = 5'000'000;
     int64_t answer_micros = 15'000'000;
   };
-  // Ends the connection of this socket for both ends; its owner closes it.
+  // Shuts the connection of this socket down for both ends; its owner closes
+  // it.
   using Shut = std::function<void(int fd)>;
 
   PageConnections(const Clock* clock, Limits limits, Shut shut)
@@ -42,7 +43,7 @@ class PageConnections {
 
   // A connection begins. May shut another one.
   void Begin(int fd, const std::string& host);
-  // Its request has arrived whole; and its answer has been sent.
+  // Its whole request has arrived; and its answer has been sent.
   void Asked(int fd) { EnterPhase(fd, /*answers=*/true); }
   void Answered(int fd) { EnterPhase(fd, /*answers=*/false); }
   // Call it before the socket is closed.
@@ -63,8 +64,8 @@ class PageConnections {
   };
 
   void EnterPhase(int fd, bool answers);
-  // Shuts the connection with the longest phase, but not `except`, of those
-  // whose host is chosen.
+  // Shuts the connection that has been in its phase the longest, among those
+  // whose host is chosen, but not `except`.
   void ShutOldest(int except,
                   const std::function<bool(const std::string& host)>& chosen)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -69,7 +69,8 @@ class Access {
   const Credential& own() const { return own_; }
   // Reads it anew; null: it never changes.
   std::function<absl::StatusOr<Credential>()> renew() const;
-  // When its certificate ends, as that is now; null: it has none.
+  // Returns when the current certificate expires; null: there is no
+  // certificate.
   std::function<absl::StatusOr<absl::Time>()> certificate_end() const;
   // For this process's pages, if its parent gave one (AccessBundle).
   const std::string& page_token() const { return page_token_; }

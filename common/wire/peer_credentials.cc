@@ -113,7 +113,8 @@ absl::StatusOr<CertificateFacts> PeerCredentials::OwnFacts() const {
 
 absl::Status PeerCredentials::CheckOwnDates(absl::Time now) const {
   const auto facts = OwnFacts();
-  // A file that is just being replaced is not out of date.
+  // A file that is being replaced may be unreadable; that does not count as
+  // expired.
   const std::string why = facts.ok() ? WhyNotValid(*facts, now) : "";
   if (why.empty()) return absl::OkStatus();
   if (own_path_.empty()) {

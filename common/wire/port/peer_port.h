@@ -45,8 +45,8 @@ class PeerPort {
   void Start();
   // Accepts no client any more; connections go on. Idempotent.
   void Stop();
-  // The same, but the sockets go on listening, so that no other process can
-  // take the port: clients that connect wait for whoever takes them over.
+  // The same, but the sockets keep listening, so that no other process can take
+  // the port: clients that connect wait until the sockets are taken over.
   ListeningSockets Release();
 
  private:
