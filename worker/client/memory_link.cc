@@ -19,8 +19,8 @@ namespace {
 // A server's thread for these connections only waits for them.
 constexpr absl::Duration kTimeout = absl::Seconds(5);
 
-// The error of a server that has closed the connection, perhaps because of who
-// this process is.
+// The error when the server has closed the connection, perhaps because this
+// process runs as another user.
 absl::Status Closed(const UniqueFd& socket, const absl::Status& status) {
   const absl::StatusOr<uid_t> server = PeerUser(socket);
   if (!server.ok() || *server == geteuid()) return status;

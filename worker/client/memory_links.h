@@ -15,9 +15,10 @@
 
 namespace tributary {
 
-// Whether a job that asks for shared memory fails without it: as it begins, so
-// that its settings are wrong or right at once. Later a server, or this holder
-// of the rank, may have come back on another host, which must not end the job.
+// Whether a job that asks for shared memory fails without it. It does when it
+// begins, so that a wrong setting is found at once. Later a server, or this
+// rank's process, may have been replaced on another host, which must not end
+// the job.
 bool NeedsSharedMemory(const v1::Plan& plan, uint32_t rank,
                        uint64_t incarnation);
 

@@ -111,8 +111,9 @@ class GlooMesh final : public Mesh {
   gloo::transport::Context& Context(int from, int to) {
     return from < to ? *up_ : *down_;
   }
-  // Connect's messages: what all addresses of this rank begin and end with, and
-  // the rest of those to which each other rank must connect.
+  // The messages for Connect: the bytes that all addresses of this rank begin
+  // and end with, and in `parts` the remaining bytes of those to which each
+  // other rank must connect.
   std::string Addresses(std::vector<std::string>* parts);
   void ConnectTo(int peer, absl::string_view addresses);
 
@@ -158,7 +159,7 @@ absl::Status GlooOperation::Wait(absl::Duration timeout) {
   return done ? absl::OkStatus() : aborted.ok() ? status : aborted;
 }
 
-// A text of a message, after its length. TakeText reads it back.
+// Encodes a text as its length and its bytes, for TakeText.
 std::string TextOf(absl::string_view text) {
   return absl::StrCat(text.size(), ":", text);
 }
@@ -176,7 +177,7 @@ absl::string_view TakeText(absl::string_view* message) {
   return text;
 }
 
-// Gloo leaves the bytes behind a socket's address as they were in memory.
+// Clears the bytes after a socket's address, which Gloo leaves uninitialized.
 void ClearUnused(std::string* address) {
   sockaddr_storage socket{};
   if (address->size() < sizeof(socket)) return;

@@ -62,7 +62,7 @@ std::vector<std::unique_ptr<Mesh>> CreateInProcessMesh(int size);
 using ExchangeBytes =
     std::function<absl::StatusOr<std::vector<std::string>>(std::string bytes)>;
 
-// The same, and to rank r alone, after the bytes for all, parts[r].
+// The same, but rank r also receives parts[r], after the bytes for all.
 using ExchangeParts = std::function<absl::StatusOr<std::vector<std::string>>(
     std::string bytes, std::vector<std::string> parts)>;
 

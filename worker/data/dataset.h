@@ -58,8 +58,8 @@ class Dataset {
   const std::string& target_name() const {
     return raw_.targets.name.empty() ? raw_.name : raw_.targets.name;
   }
-  // What float32 has moved: of each numeric column (empty: nothing), and of the
-  // targets.
+  // How rounding to float32 has changed the numbers: of each numeric column
+  // (empty: not at all), and of the targets.
   const std::vector<Rounding>& rounding() const { return raw_.rounding; }
   const Rounding& target_rounding() const { return raw_.targets.rounding; }
 

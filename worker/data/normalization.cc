@@ -48,7 +48,7 @@ bool WantsOffset(double mean, double deviation, const Rounding& rounding) {
          std::abs(mean - static_cast<float>(mean)) > kMostMeanMoved * deviation;
 }
 
-// Visits the same rows and adds what float32 has moved in each of `series`
+// Visits the same rows and adds how float32 has rounded each of `series`
 // interleaved series.
 RowParts WithRounding(const RowParts& parts, std::vector<Rounding>* series) {
   return [&parts, series](const auto& take) {
@@ -61,7 +61,7 @@ RowParts WithRounding(const RowParts& parts, std::vector<Rounding>* series) {
   };
 }
 
-// Bytes have no offsets: float32 holds them, and differences of them.
+// Bytes have no offsets: float32 holds them and their differences exactly.
 std::vector<double> OrNone(const RawData& layout, std::vector<double> offsets) {
   const bool none = std::all_of(offsets.begin(), offsets.end(),
                                 [](double offset) { return offset == 0; });
@@ -69,7 +69,8 @@ std::vector<double> OrNone(const RawData& layout, std::vector<double> offsets) {
   return offsets;
 }
 
-// The means and deviations of interleaved series, and what float32 has moved.
+// The means and deviations of interleaved series, and how float32 has rounded
+// them.
 struct Series {
   std::vector<double> mean, deviation;  // a constant series has deviation 0
   std::vector<Rounding> rounding;
@@ -192,7 +193,7 @@ std::vector<T> Spread(const std::vector<double>& values, double missing,
   return std::vector<T>(values.begin(), values.end());
 }
 
-// With the means of the values, for rows that are like `layout`.
+// The pairs for given means of the values, for rows that are like `layout`.
 Normalization GivenPairs(const RawData& layout, const std::vector<double>& mean,
                          std::vector<float> std) {
   std::vector<double> offsets(mean.size());

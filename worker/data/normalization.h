@@ -24,8 +24,8 @@ struct NormalizeOptions {
 // unchanged), or have one value for all or one per numeric feature.
 //
 // A column far from 0 would lose its differences when its values are rounded to
-// float32, so it has an offset: x is the value less the offset, taken off in
-// float64, and rounded then. The mean is that of x.
+// float32, so it has an offset: x is the value minus the offset, computed in
+// float64 and then rounded. The mean is that of x.
 struct Normalization {
   std::vector<float> mean = {};
   std::vector<float> std = {};
@@ -42,10 +42,11 @@ struct Normalization {
 // an edge pixel that is almost always 0. A constant feature keeps its scale.
 // The deviation is that of the population (divided by n).
 //
-// A column has an offset if its values or its mean, as float32, would be off by
-// more than a small part of the deviation. Rows must be read with the offsets
-// of the result. Where these are not those of `train`, standardize has measured
-// rounded values: read `train` with them and call it again.
+// A column has an offset if rounding its values or its mean to float32 would
+// change them by more than a small part of the deviation. Rows must be read
+// with the offsets of the result. If these are not the offsets of `train`,
+// standardize has measured rounded values: read `train` with them and call it
+// again.
 absl::StatusOr<Normalization> ResolveNormalization(
     const NormalizeOptions& options, const RawData& train);
 

@@ -194,8 +194,8 @@ absl::Status SetsOpener::OpenTraining() {
 absl::StatusOr<TrainTest> SetsOpener::Open() {
   TrainTest data;
   TRIBUTARY_RETURN_IF_ERROR(OpenTraining());
-  // An offset that is measured on float32 values is right but for 2^-24 of its
-  // size, so that it takes three at most to have all digits of a float64.
+  // An offset that is measured on float32 values is accurate to 2^-24 of its
+  // size, so at most three measurements give all digits of a float64.
   constexpr int kMostReads = 5;
   for (int reads = 1;
        reads < kMostReads &&

@@ -17,13 +17,13 @@ namespace tributary {
 // binary cross entropy, a real number for squared error.
 enum class TargetKind { kClass, kBinary, kReal };
 
-// The numbers of a column that float32 has moved.
+// The numbers of a column that rounding to float32 has changed.
 struct Rounding {
   double most = 0;  // the largest distance; 0: every number kept its value
   double least = std::numeric_limits<double>::infinity();
   double greatest = -std::numeric_limits<double>::infinity();
 
-  // Counts a number of which float32 has made another one.
+  // Counts a number that rounding to float32 has changed.
   void Add(double number, float rounded);
   void Add(const Rounding& other);
 };
@@ -64,10 +64,10 @@ struct RawData {
   std::vector<uint8_t> bytes;
   float byte_divisor = 1;  // a byte's value is byte / byte_divisor
   std::vector<float> numbers;
-  // A number is what the source has less the offset of its column. One for all
+  // A number is the source's value minus the offset of its column. One for all
   // columns, or one for each; none: 0.
   std::vector<double> offsets;
-  // One for each numeric column; none: float32 has moved no number.
+  // One for each numeric column; none: rounding has changed no number.
   std::vector<Rounding> rounding;
 
   // One-hot features, which follow the numeric ones. codes: [rows,
@@ -89,12 +89,12 @@ struct RawData {
     if (offsets.size() == 1) return offsets[0];
     return column < offsets.size() ? offsets[column] : 0;
   }
-  // Appends the next number of the source. Takes its column's offset off before
-  // it is rounded.
+  // Appends the next number of the source. Subtracts its column's offset before
+  // rounding.
   void AppendNumber(double number);
 };
 
-// Adds what float32 has moved in a part of the rows.
+// Adds the rounding of a part of the rows.
 void AddRounding(const std::vector<Rounding>& part, std::vector<Rounding>* all);
 
 // Visits rows, in memory or on disk: calls take(part) for parts of them, from

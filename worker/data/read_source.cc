@@ -139,7 +139,7 @@ absl::StatusOr<RawData> ReadNpySource(const v1::NpySource& source,
                        RowRange{source.first_row(), source.rows()}, format);
 }
 
-// Takes the offsets off the numbers, which float32 holds.
+// Subtracts the offsets from numbers that float32 holds exactly.
 RawData WithOffsets(RawData data, const std::vector<double>& offsets) {
   if (offsets.empty()) return data;
   data.offsets = offsets;

@@ -10,15 +10,15 @@
 namespace tributary {
 namespace {
 
-// Whether whole numbers or a visible part of the range are moved.
+// Whether rounding changes whole numbers, or by a visible part of the range.
 bool Matters(const Rounding& rounding) {
   constexpr double kSteps = 1024;
   const double range = rounding.greatest - rounding.least;
   return rounding.most >= 0.5 || (range > 0 && rounding.most * kSteps > range);
 }
 
-// Whether the columns' numbers are rounded to float64 so far from 0 that it
-// shows in deviations of 2^-18.
+// Whether even float64 rounds the column's numbers by more than 2^-18 of the
+// deviation, because they are so far from 0.
 bool LostInFloat64(double offset, float deviation) {
   return std::abs(offset) * 0x1p-53 > 0x1p-18 * deviation;
 }

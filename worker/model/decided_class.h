@@ -8,12 +8,12 @@
 
 namespace tributary {
 
-// The class that a model's outputs decide for, by which evaluation, confusion
-// matrix and predictions agree: they ask the logits, because probabilities may
-// be equal where logits are not. kUndecided: an output is not a number.
+// The class that a model predicts. Evaluation, confusion matrix and predictions
+// all use these functions. They compare logits, because different logits may
+// have equal probabilities. kUndecided: an output is not a number.
 inline constexpr int64_t kUndecided = -1;
 
-// Of one logit for each class: the first of the largest.
+// With one logit for each class: the first class with the largest logit.
 inline int64_t DecidedClass(absl::Span<const float> logits) {
   int64_t decided = 0;
   for (int64_t c = 0; c < static_cast<int64_t>(logits.size()); ++c) {
@@ -23,7 +23,7 @@ inline int64_t DecidedClass(absl::Span<const float> logits) {
   return decided;
 }
 
-// Of the one logit of two classes: the second one where it is 0 or more.
+// With one logit for two classes: the second class if the logit is 0 or more.
 inline int64_t DecidedOfTwo(float logit) {
   if (std::isnan(logit)) return kUndecided;
   return logit >= 0 ? 1 : 0;

@@ -86,7 +86,7 @@ absl::Status CheckText(const Predictor& predictor) {
                    ShapeText(shape)));
 }
 
-// Where a run has two sets of weights, the user shall know which one it was.
+// Tells the user which weights are used if a run has two sets.
 void NoteBest(const PredictionOptions& options, const std::string& weights) {
   if (weights != options.predict + kBestWeightsFile) return;
   std::fprintf(stderr,

@@ -7,8 +7,8 @@
 
 namespace tributary {
 
-// A number that two ranks have in common when they computed a step's gradient
-// on the same rows, and else as good as never. Looks at a few elements of each
+// A checksum of a step's gradient that is equal on two ranks that computed on
+// the same rows, and almost never otherwise. Covers a few elements of each
 // parameter that is trained. 0: all of these are zeros, so nothing is known.
 class GradientSample {
  public:

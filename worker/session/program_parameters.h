@@ -39,7 +39,7 @@ class ProgramParameters final : public ParameterMemory {
 
   uint64_t gradient_moves() const { return arena_ ? arena_->moves() : 0; }
 
-  // From now on the weights are the servers'; `step`: of the step that follows.
+  // From now on the program must not change the weights; `step`: the next step.
   void Seal(int64_t step) { seal_.Close(specs_, weights_, step); }
   // The name of the first parameter that the program has written into since;
   // empty: none.

@@ -89,10 +89,10 @@ class Session {
   virtual int64_t steps() const = 0;
   // Says how the program takes its training rows from the next step on; the
   // stretch's beginning is that of the present course. Checkpoints hold it, so
-  // that a job that goes on finds its position also with other ranks or
-  // batches. Until then epochs have the declared steps. FailedPrecondition: the
-  // rows that are left of the open epoch cannot be taken in this way, or
-  // another rank takes them otherwise.
+  // that a resumed job finds its position also with other ranks or batches.
+  // Until then epochs have the declared steps. FailedPrecondition: the
+  // remaining rows of the current epoch cannot be taken in this way, or another
+  // rank has declared another way.
   virtual absl::Status SetData(DataStretch data) = 0;
   // How the job has taken its training rows, as far as programs have said it;
   // empty: not at all.

@@ -8,11 +8,11 @@
 
 namespace tributary {
 
-// Notices what a program writes into its weights between two steps: the servers
-// would overwrite it. Looks at the whole of a small parameter, and at one in
-// kStride runs of a large one, at others in each step. So it finds every change
-// of kStride runs or more, and a smaller one at the latest when the program has
-// repeated it in kStride steps. Running averages are the program's to move.
+// Finds what a program writes into its weights between two steps, which the
+// servers would overwrite. Checks a small parameter as a whole, and one in
+// kStride runs of a large one, different runs in each step. So it finds every
+// change of kStride consecutive runs at once, and a smaller change within
+// kStride steps if the program repeats it. Running averages may change.
 class WeightSeal {
  public:
   static constexpr int64_t kRun = 64;  // elements

@@ -10,8 +10,8 @@
 namespace tributary {
 
 // Columns as the job file names them: by header name, by number from 0, or by a
-// range of numbers such as "0-63". Numbers are names where the header has names
-// that are these numbers; "" is the columns without a name.
+// range of numbers such as "0-63". A number that is also a name in the header
+// means that name; "" means the columns without a name.
 struct CsvColumnNames {
   std::string label;
   // With neither numeric nor categorical, all columns but label and ignore are
@@ -28,7 +28,7 @@ struct CsvColumnRoles {
   std::vector<int> categorical;  // likewise
   // The job file uses a name of the header that is not a number.
   bool uses_words = false;
-  // The label or a feature was found by its place in the file, and not by a
+  // The label or a feature was found by its position in the file, and not by a
   // name.
   bool by_place = false;
 };
@@ -41,10 +41,10 @@ absl::StatusOr<CsvColumnRoles> ResolveCsvColumns(
     const CsvColumnNames& names, const std::vector<std::string>& header,
     int num_columns, const std::string& file);
 
-// OK when the columns that `roles` finds by their place have the names of those
-// that `train` finds in the training file. InvalidArgument, with `place` (the
-// file and the line of the header), names the first other column. Headers may
-// be empty, and then there is nothing to compare.
+// OK if the columns that `roles` finds by their position have the same names as
+// those that `train` finds in the training file, or if a header is empty.
+// InvalidArgument, with `place` (the file and the line of the header), names
+// the first column that differs.
 absl::Status CheckColumnsAlike(const CsvColumnRoles& roles,
                                const std::vector<std::string>& header,
                                const CsvColumnRoles& train,

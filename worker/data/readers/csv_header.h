@@ -14,13 +14,13 @@ namespace tributary {
 // such as a date, a time or a number with a decimal comma.
 bool LooksNumeric(absl::string_view text);
 
-// The fields of the first row of a table either name its columns or are data.
-// They do name them when one is a word above a number in `next`, the row below.
+// True if the first row names the columns for certain: a field of it is a word,
+// and the field below it, in `next`, is a number.
 bool HasWordAboveNumber(const std::vector<std::string>& first,
                         absl::Span<const absl::string_view> next,
                         const MissingFields& missing);
-// Of the fields of the first row one that looks like data: a number, a date, a
-// missing value, or a word that is there twice. Empty: there is none.
+// The first field that looks like data: a number, a date, a missing value, or a
+// word that appears twice. Empty: there is none.
 std::string DataAmongNames(const std::vector<std::string>& first,
                            const MissingFields& missing);
 

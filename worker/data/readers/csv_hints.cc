@@ -114,7 +114,7 @@ std::string NearestColumn(absl::string_view name,
       like.push_back(column);
     }
   }
-  // Of two letters each one is near to every other.
+  // All names of two letters are similar to each other.
   return name.size() < 3 ? "" : NearestName(name, like);
 }
 

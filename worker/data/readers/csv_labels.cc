@@ -22,7 +22,7 @@ CsvLabels::CsvLabels(const InputFiles& files, const CsvOptions& options,
 
 absl::Status CsvLabels::CheckThere(absl::string_view text,
                                    const CsvRows& rows) const {
-  // What looks like a class is judged when all classes are known.
+  // Words are checked when all of them are known (CheckWords).
   const bool number = kind_ == TargetKind::kReal;
   if (!IsMissing(text) && !(number && LooksMissing(text))) {
     return absl::OkStatus();

@@ -28,8 +28,7 @@ class CsvLabels {
 
   // The column for messages (CsvColumnText), known with the header.
   void SetColumn(std::string column) { column_ = std::move(column); }
-  // True for a label that is not there, unless it is a class that the job
-  // names.
+  // True for a missing label, unless it is a class that the job names.
   bool IsMissing(absl::string_view text) const {
     return missing_.Contains(text) && !classes_.contains(text);
   }
@@ -39,8 +38,8 @@ class CsvLabels {
   int32_t Add(absl::string_view text, int file, int64_t line) {
     return words_.Add(text, file, line);
   }
-  // An error when a word only looks like a label, as "NA" does, and is not a
-  // class that the job names. Call it when all words are there.
+  // An error if a word usually stands for a missing label, such as "NA", and is
+  // not a class that the job names. Call it after the last word.
   absl::Status CheckWords() const;
 
   const WordList& words() const { return words_; }

@@ -49,12 +49,12 @@ absl::StatusOr<std::vector<double>> MeasureFill(
     const CsvMissing& missing, const RawData& train, const RowParts& parts,
     const std::vector<std::string>& header, const std::vector<int>& columns);
 
-// Replaces each NaN among the numbers by the value of its column, less the
+// Replaces each NaN among the numbers by the value of its column, minus the
 // column's offset and rounded to float32. Without values there must be no NaN.
 void FillMissing(absl::Span<const double> fill, RawData* data);
 
-// True for what tables commonly have in place of a missing value, such as NA,
-// and for infinity, which cannot be learned from.
+// True for texts that usually stand for a missing value, such as NA, and for
+// infinity, from which nothing can be learned.
 bool LooksMissing(absl::string_view field);
 
 // For the end of the message about a number that is not as wanted: the setting

@@ -14,7 +14,7 @@ namespace tributary {
 
 struct CsvOptions {
   bool header = true;  // the first row names the columns
-  // Refuses a first row that looks like data where it should name the columns.
+  // Refuses a first row that should name the columns and looks like data.
   bool doubt_header = false;
   char delimiter = ',';
   CsvColumnNames columns;

@@ -148,7 +148,7 @@ absl::Status CsvTable::CheckWordsOfHeader() const {
   return check(labels_.words(), roles_.label);
 }
 
-// Files that were joined have the header in their middle.
+// Concatenated files repeat the header.
 bool CsvTable::RepeatsHeader() const {
   return roles_.uses_words && fields_[roles_.label] == header_[roles_.label] &&
          std::equal(fields_.begin(), fields_.end(), header_.begin(),

@@ -65,10 +65,11 @@ class CsvTable {
   // With doubt_header, an error when the first row looks like data, by itself
   // and by the rows that follow.
   absl::Status CheckFirstRow();
-  // Decides whether the header is in doubt. The field of it that is data, if it
-  // is, or nothing.
+  // Decides whether the header may be data. Returns the field that looks like
+  // data, or nothing.
   std::string DataInHeader();
-  // `error` about the columns, with what may be wrong with the header.
+  // Adds to `error`, which is about the columns, what may be wrong with the
+  // header.
   absl::Status ColumnsError(const absl::Status& error);
   absl::Status CheckWordsOfHeader() const;
   absl::Status HeaderError(absl::string_view name, absl::string_view why) const;

@@ -16,9 +16,9 @@ namespace {
 struct Format {
   absl::string_view magic;  // how such files begin
   absl::string_view name;
-  absl::string_view filter;  // makes text of standard input; empty: none does
-  absl::string_view suffix;  // of such files' names, if text has none
-  absl::string_view advice;  // without a filter
+  absl::string_view filter;  // command to make text of standard input; or empty
+  absl::string_view suffix;  // of such files' names; a text file lacks it
+  absl::string_view advice;  // if there is no filter
 };
 
 constexpr absl::string_view kSaveAsCsv = "save the table as CSV";
@@ -26,7 +26,7 @@ constexpr absl::string_view kDownload = "download the file itself";
 constexpr absl::string_view kFromUtf16 = "iconv -f UTF-16 -t UTF-8";
 constexpr absl::string_view kFromUtf32 = "iconv -f UTF-32 -t UTF-8";
 
-// Texts, which never begin a table in UTF-8. The first that fits decides.
+// Texts that never begin a table in UTF-8. The first that fits is used.
 constexpr Format kTexts[] = {
     {{"\xFF\xFE\0\0", 4}, "UTF-32 text", kFromUtf32, "", ""},
     {{"\0\0\xFE\xFF", 4}, "UTF-32 text", kFromUtf32, "", ""},
@@ -40,7 +40,7 @@ constexpr Format kTexts[] = {
     {"version https://git-lfs", "a pointer of Git LFS", "", "",
      "fetch the file itself with git lfs pull"},
 };
-// A name of a column may be FEA1, so these need a control character, too.
+// A column may be named FEA1, so these must also contain a control character.
 constexpr Format kBinaries[] = {
     {"\x1F\x8B", "gzip data", "gzip -dc", ".gz", ""},
     {"\x1F\x9D", "compressed data", "gzip -dc", ".Z", ""},

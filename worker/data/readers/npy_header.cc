@@ -22,7 +22,7 @@
 namespace tributary {
 namespace {
 
-// The names without the order of the bytes.
+// NumPy's type names without the byte order.
 struct TypeName {
   const char* name;
   NpyType type;
@@ -152,12 +152,12 @@ absl::StatusOr<NpyType> FindType(const InputFile& file,
       std::find_if(std::begin(kTypes), std::end(kTypes),
                    [name](const TypeName& type) { return name == type.name; });
   const bool known = found != std::end(kTypes);
-  // A byte has no order, and programs write any sign before it.
+  // One byte has no byte order, and programs write any sign for it.
   const bool one_byte = known && NpyTypeSize(found->type) == 1;
   if (known && absl::StrContains(one_byte ? "<>=|" : "<", descr[0])) {
     return found->type;
   }
-  // What numpy calls a type that would do.
+  // NumPy's name of a type that can be read.
   const std::string wanted = known ? absl::StrCat("<", name) : "<f8";
   return file.Error(
       absl::StrCat("wanted little-endian NPY data of floats (f4, f8), integers "

@@ -32,8 +32,8 @@ struct TextOptions {
   RowRange range;  // of samples within that part
 };
 
-// How many bytes the byte order mark of UTF-8 has at the beginning of a file;
-// it is no part of the text. InvalidArgument for the mark of UTF-16.
+// The length of the UTF-8 byte order mark at the beginning of a file, in bytes;
+// it is not part of the text. InvalidArgument for the mark of UTF-16.
 absl::StatusOr<size_t> SkipByteOrderMark(const std::string& file,
                                          absl::string_view begin);
 

@@ -19,8 +19,8 @@ namespace tributary {
 // open, so it may be replaced by another of its name while the job trains.
 class RandomAccessFile {
  public:
-  // What the file system says of the contents. It changes whenever they do, and
-  // also when the file is renamed or touched.
+  // A file's size and times. They change whenever its contents change, and also
+  // when the file is renamed or touched.
   struct Stamp {
     int64_t size = 0;
     int64_t modified_ns = 0;

@@ -36,7 +36,7 @@ class StoredRows {
     // Numeric features; of kUint8 they are RawData's bytes, unless there are
     // offsets.
     std::optional<Array> features;
-    bool offsets_are_off = false;  // the numbers are already less the offsets
+    bool offsets_are_off = false;  // offsets are already subtracted
     // int32 for each categorical column, a number of code_places[column], which
     // gives the code.
     std::optional<Array> codes;
@@ -103,7 +103,7 @@ class StoredRows {
                                  const RawData& part, uint32_t so_far)>;
   absl::StatusOr<uint32_t> AddAll(const AfterPart& after) const;
   absl::StatusOr<std::vector<RandomAccessFile::Stamp>> ReadStamps() const;
-  // DataLoss when the files do not have the values of Checksum any more.
+  // DataLoss when the files no longer have the values of Checksum.
   absl::Status CheckUnchanged() const;
   absl::Status Compare(const std::vector<uint32_t>& checksums) const;
 
@@ -118,7 +118,7 @@ class StoredRows {
   RawData first_row_;
 
   mutable absl::Mutex mu_;
-  // Of the files, when they had the values of the checksums.
+  // Of the files, at a time when their values matched the checksums.
   mutable std::vector<RandomAccessFile::Stamp> stamps_ ABSL_GUARDED_BY(mu_);
   // After each part, as AddAll calculates them; empty before Checksum.
   mutable std::vector<uint32_t> checksums_ ABSL_GUARDED_BY(mu_);

@@ -145,7 +145,7 @@ absl::StatusOr<int> CsvInput::Find(const v1::CsvColumn& column) const {
     const int number = column.index();
     const bool later = without_label_ && number > table_.label().index();
     const int index = later ? number - 1 : number;
-    // In the header of the training data, its name is none or not the only one.
+    // The training header has no name for this column, or has the name twice.
     if (!header_.empty() && !header_[index].empty() &&
         std::count(header_.begin(), header_.end(), header_[index]) == 1) {
       return rows_.Error(absl::StrCat(
