@@ -42,8 +42,9 @@ struct ExportOptions {
   bool last = false;
 };
 
-// The checkpoint whose weights a run directory stands for, as WeightsOfRun:
-// that of its best evaluation if it has kept that one, else the newest.
+// The checkpoint whose weights are the weights of a run directory, as in
+// WeightsOfRun: that of its best evaluation if the run has kept it, else the
+// newest.
 absl::StatusOr<std::string> BestOrNewest(const std::string& path) {
   if (WeightsOfRun(path) != path + kBestWeightsFile) return CheckpointAt(path);
   TRIBUTARY_ASSIGN_OR_RETURN(const RunOutcome outcome, ReadRunOutcome(path));

@@ -70,8 +70,8 @@ struct CompareRow {
 };
 
 struct CompareReport {
-  // The runs differ in strategy, cluster and checkpoints alone. Else there is
-  // no single process to measure the others from.
+  // The runs differ only in strategy, cluster and checkpoints. Otherwise there
+  // is no single process to compare the others with.
   bool one_job = true;
   std::string job_name;
   int64_t global_batch = 0;  // samples per micro-batch over all workers
@@ -101,11 +101,12 @@ std::optional<StepParts> MedianParts(const std::vector<RunData::Step>& steps,
 std::optional<DrawnStep> TypicalStep(const RunData& run, int64_t warmup_steps,
                                      double step_seconds, bool gathered);
 
-// Makes the report from runs, of one job under different strategies or of jobs
-// with different settings. Of one job the single process is the first run with
-// one worker; all other runs are compared with it. Of others a note names the
-// first setting that differs, and the rows have the names of their folders.
-// InvalidArgument: there are no runs. A failed run is a row with its message.
+// Makes the report from runs of one job under different strategies, or of jobs
+// with different settings. For one job, the single process is the first run
+// with one worker; all other runs are compared with it. For different settings,
+// a note names the first setting that differs, and the rows have the names of
+// their folders. InvalidArgument: there are no runs. A failed run is a row with
+// its message.
 absl::StatusOr<CompareReport> MakeCompareReport(
     const std::vector<RunData>& runs);
 

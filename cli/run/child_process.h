@@ -54,8 +54,9 @@ class ChildProcess {
   // After Ended: whether a signal ended it.
   bool killed() const;
   // "worker-0 exited with code 3" or "worker-0 was killed by signal 6
-  // (Aborted)", followed by the last line of its log. Of a SIGKILL that is not
-  // ours it says that it may be the kernel's, for want of memory.
+  // (Aborted)", followed by the last line of its log. After a SIGKILL that
+  // Tributary did not send, it says that the kernel may have sent it because
+  // memory ran out.
   std::string Obituary() const;
 
   void Kill();  // kills the group with SIGKILL; Ended turns true soon

@@ -205,8 +205,8 @@ int64_t JobRun::Epochs() const {
                                 : update_.course.EpochOf(update_.total_steps);
 }
 
-// Shows each evaluation between the steps before and after it, and what it has
-// decided behind it.
+// Shows each evaluation between the steps before and after it. The notices
+// about what it has decided follow.
 void JobRun::Show(const JobUpdate& update) {
   if (update.phase == v1::JOB_PHASE_WAITING) console_.Wait(update.message);
   const auto& steps = update.steps;
@@ -239,8 +239,8 @@ ProgressView JobRun::PositionOf(int64_t step, int64_t epoch) const {
   return view;
 }
 
-// Whether a program has left the samples of each rank's step at one, so that
-// they say nothing.
+// Whether the program does not set the number of its samples: every rank then
+// reports one sample a step, which means nothing.
 bool JobRun::CountsSteps(uint64_t samples, int64_t steps) const {
   return options_.job.has_program() &&
          samples <=

@@ -74,8 +74,8 @@ class JobRun {
     // it gets as the word "CHECKPOINT".
     std::vector<std::string> resume_command = {"tributary", "train", "--resume",
                                                kCheckpoint};
-    // The same while there is only the checkpoint that this run began with,
-    // which does not hold what the command says of the job. Empty: as before.
+    // The same while the only checkpoint is the one that this run began with,
+    // which lacks the command's changes of the job. Empty: resume_command.
     std::vector<std::string> restart_command = {};
     // Its error about the declared model fails the job; may be empty.
     std::function<absl::Status(const v1::DeclareModelRequest&)> check_model;

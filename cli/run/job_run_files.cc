@@ -117,8 +117,8 @@ void JobRun::SaveBest(const JobTotals::Best& best) {
   }
 }
 
-// Of a job that keeps its best weights, that of these weights, if they were
-// evaluated on this set.
+// If the job keeps its best weights, records the evaluation of these weights on
+// this set, if there is one.
 void JobRun::NoteEvaluation(const RunSummary& summary, const char* set) {
   const int64_t best =
       options_.job.evaluation().keep_best() ? summary.totals.best.step : 0;

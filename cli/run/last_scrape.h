@@ -9,12 +9,12 @@
 
 namespace tributary {
 
-// Lets whoever reads a job's pages regularly see how it ended before they go. A
-// Prometheus that asks for its targets keeps the last ones that it got, and
+// Keeps a job's pages open until their regular reader has seen how the job
+// ended. Prometheus keeps the last list of targets that it got. Without this it
 // would report processes that ended with their job as lost. Time is passed in.
 class LastScrape {
  public:
-  // The longest that the end waits for a reader of one page.
+  // How long the end of a job waits at most for a reader of one page.
   static constexpr int64_t kLongestMicros = 30'000'000;
 
   // The page of metrics is read.
@@ -24,7 +24,7 @@ class LastScrape {
     if (ended_ && targets_.since < 0) targets_.since = now_micros;
   }
 
-  // The list of targets is read. True: it shall be empty now.
+  // The list of targets is read. True: it must be empty now.
   bool TargetsRead(int64_t now_micros) {
     absl::MutexLock lock(&mu_);
     const bool empty = ended_ && !metrics_.Awaited(now_micros);
@@ -32,8 +32,8 @@ class LastScrape {
     return empty;
   }
 
-  // The job is over. How it failed shall be on the page of metrics before there
-  // are no targets.
+  // The job has ended. If it failed, the page of metrics must show that before
+  // the list of targets becomes empty.
   void End(bool failed, int64_t now_micros) {
     absl::MutexLock lock(&mu_);
     ended_ = true;
@@ -41,7 +41,7 @@ class LastScrape {
     if (!metrics_.Awaited(now_micros)) targets_.since = now_micros;
   }
 
-  // Whether a reader who has come regularly has not seen the end yet.
+  // Whether a regular reader has not seen the end yet.
   bool Awaited(int64_t now_micros) const {
     absl::MutexLock lock(&mu_);
     return metrics_.Awaited(now_micros) || targets_.Awaited(now_micros);

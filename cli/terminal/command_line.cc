@@ -32,13 +32,13 @@ void AddOverrides(CommandLine& command, std::vector<std::string>* overrides) {
 int RunCommandLine(CommandLine& program, int argc, char** argv) {
   RaiseFileLimit();
   const ValueSources sources = {{kOverrideType, JobKeys}};
-  // `tributary help train` is `tributary train --help`; without a word the page
-  // is shown, too.
+  // `tributary help train` is `tributary train --help`. `tributary` alone shows
+  // the help, too.
   std::string help = "--help";
   std::vector<char*> words(argv, argv + argc);
   const bool asks = argc > 1 && words[1] == absl::string_view("help");
   if (asks) words.erase(words.begin() + 1);
-  // Of an unknown command the error is told.
+  // An unknown command is reported as an error.
   const CommandDescription page = program.Describe();
   const bool known =
       words.size() < 2 ||

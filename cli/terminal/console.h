@@ -10,8 +10,9 @@
 
 namespace tributary {
 
-// From now on everything here writes each line as a record in JSON, as the log
-// of a daemon does with --log-format json. Call it before there is a Console.
+// From now on all output of this file is written as JSON records, one a line,
+// as in the log of a daemon with --log-format json. Call it before there is a
+// Console.
 void WriteRecords();
 
 // The lines of `text` as such records.

@@ -7,19 +7,19 @@
 
 namespace tributary {
 
-// What a signal means to a program that an earlier one has asked to stop.
+// What a signal means to a program that has already been asked to stop.
 enum class RepeatedSignal { kNothing, kEndNow };
 
-// Senders repeat a signal at once: timeout(1) signals a process and then its
-// group. Only a person or a supervisor that loses patience sends SIGINT or
-// SIGTERM again later.
+// Some senders repeat a signal at once: timeout(1) signals a process and then
+// its group. A later SIGINT or SIGTERM comes from a person or a supervisor that
+// does not want to wait.
 RepeatedSignal MeaningOfRepeated(int signal, int64_t micros_since_first);
 
 // Handles the signals that end a run: SIGINT and SIGTERM, SIGHUP of a closed
-// terminal, and SIGUSR1, SIGUSR2 and SIGXCPU, by which batch systems say that
-// the time is nearly up. The first one is a request that the program polls. A
-// repeated one (MeaningOfRepeated) kills the children and ends the program at
-// once with exit code 130. nohup(1) keeps its effect.
+// terminal, and SIGUSR1, SIGUSR2 and SIGXCPU, with which batch systems announce
+// the time limit. The first one is a request that the program polls. A repeated
+// one (MeaningOfRepeated) kills the children and ends the program at once with
+// exit code 130. Under nohup(1), SIGHUP stays ignored.
 class Interrupts {
  public:
   static void Install();

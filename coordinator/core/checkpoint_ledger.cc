@@ -96,7 +96,8 @@ void CheckpointLedger::Bound() {
     const auto written = [this](int64_t step) {
       return entries_[step].reports.size();
     };
-    // If all have written the oldest, its manifest is being written now.
+    // If all members have written the oldest one, its manifest is being written
+    // now.
     const int64_t step = written(open[0]) < holders_.size() ? open[0] : open[1];
     const std::string others =
         absl::StrCat(", and ", open.size() - 1, " others wait");

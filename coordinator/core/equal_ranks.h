@@ -7,8 +7,8 @@
 
 namespace tributary {
 
-// Notices when ranks of a program compute the same gradients, step after step:
-// then they most likely train on the same rows. A plain object.
+// Detects ranks of a program that compute the same gradients, step after step:
+// they most likely train on the same rows. A plain object.
 class EqualRanks {
  public:
   static constexpr int kSteps = 10;  // in a row
@@ -16,8 +16,8 @@ class EqualRanks {
   // [rank] StepReport.gradient_sample of a step; 0 says nothing.
   void Add(const std::vector<uint32_t>& samples);
 
-  // A sentence that names the ranks, once; empty: there are none, or that was
-  // said before.
+  // A sentence that names the ranks, once; empty: there are none, or they have
+  // been named before.
   std::string TakeNotice();
 
  private:

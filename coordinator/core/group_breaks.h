@@ -11,8 +11,8 @@
 namespace tributary {
 
 // Limits how often the ranks' groups are formed again while no rank finishes a
-// step in between. Steps that are computed again after a rollback count: the
-// job advances. A plain object: time is passed in.
+// step in between. Steps that are computed again after a rollback count as
+// finished. A plain object: time is passed in.
 class GroupBreaks {
  public:
   static constexpr int kMost = 20;  // attempts without a finished step

@@ -36,7 +36,7 @@ class JobPlan {
   JobPlan(const v1::JobSpec& job, uint64_t job_id, JobStart start,
           bool may_start);
 
-  // Saves what is small, and what is large: model and plan.
+  // Save the small parts, and the large ones: model and plan.
   void SaveSmall(v1::CoordinatorState* state) const;
   void SaveLarge(v1::CoordinatorState* state) const;
   // Rises with every change of what SaveLarge saves.
@@ -82,11 +82,11 @@ class JobPlan {
     return declared() && may_start_ && (!plan_ || wants_new_);
   }
   const v1::DeclareModelRequest& declaration() const { return declaration_; }
-  // How the job takes its training rows: as the ranks have declared it, before
-  // that as its checkpoint says. Empty: neither is known.
+  // How the job takes its training rows: as the ranks have declared, or, before
+  // they have, as its checkpoint says. Empty: neither is known.
   const DataCourse& course() const { return course_; }
-  // The same for the answer to a rank that registers: without what follows
-  // from the declared steps alone.
+  // The course for the answer to a rank that registers: without the part that
+  // follows from the declared steps alone.
   SavedCourse CourseToTell() const;
   int64_t restore_step() const { return restore_step_; }
   const std::string& restore_from() const { return restore_from_; }
@@ -100,12 +100,12 @@ class JobPlan {
   bool SharesDirectory(const Membership& membership,
                        const std::string& host) const;
   void AddPreprocessing(const v1::DeclareModelRequest& request);
-  // Takes the course of a declaration that adds to the present one.
+  // Takes over the course of a declaration, which adds to the present one.
   absl::Status AddCourse(const v1::DeclareModelRequest& request,
                          std::vector<std::string>* notices);
-  // Without a declared course the epochs of the declared steps.
+  // If no course is declared, sets it to epochs of the declared steps.
   void FindCourse();
-  // What changes for a job that goes on from a checkpoint.
+  // Adds notices about what differs in a job that continues from a checkpoint.
   void NoteChanges(std::vector<std::string>* notices) const;
 
   const v1::JobSpec job_;

@@ -29,10 +29,10 @@ bool LacksCourse(const v1::JobSpec& job,
          manifest.workers_size() != job.cluster().workers();
 }
 
-// By which a rate changes without a notice: what rounding does.
+// A smaller relative change of a rate is rounding and gets no notice.
 constexpr double kSameRate = 1e-6;
 
-// The length that a schedule names itself; 0: none.
+// The length that the schedule itself states; 0: none.
 int64_t NamedLength(const v1::ScheduleSpec& schedule) {
   if (schedule.has_cosine()) return schedule.cosine().t_max();
   if (schedule.has_warmup_cosine()) return schedule.warmup_cosine().total();

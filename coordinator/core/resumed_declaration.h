@@ -14,29 +14,29 @@
 namespace tributary {
 
 // InvalidArgument: the declared course contradicts itself. FailedPrecondition,
-// with advice: the program of a checkpoint without a course now has other
-// ranks, so its position is unknown. manifest: that of the checkpoint that the
-// job goes on from; null: there is none.
+// with advice: the checkpoint has no course, and the program now has another
+// number of ranks, so its position is unknown. manifest: that of the checkpoint
+// from which the job continues; null: there is none.
 absl::Status CheckCourse(const v1::DeclareModelRequest& request,
                          const v1::JobSpec& job,
                          const v1::CheckpointManifest* manifest);
 
 // How the course of another rank differs from the first, "a global batch of ...
-// instead of ..."; empty: one of them goes on where the other one ends.
+// instead of ..."; empty: one course continues the other.
 std::string CourseDifference(const SavedCourse& first,
                              const SavedCourse& other);
 
-// Notices about a job that goes on from a checkpoint; empty: there is nothing
+// Notices about a job that continues from a checkpoint; empty: there is nothing
 // to say.
 //
-// From `start_step` on a step takes other rows than before.
+// A step takes other rows from `start_step` on.
 std::string BatchChange(const DataCourse& course, int64_t start_step,
                         int64_t total_steps);
 // The learning rate of the next step is not what the checkpoint's job would
 // have had there.
 std::string RateChange(const v1::JobSpec& job, int64_t total_steps,
                        const v1::CheckpointManifest& manifest);
-// The program of a checkpoint without a course has other ranks.
+// The checkpoint has no course, and the program has another number of ranks.
 std::string RanksChange(const v1::JobSpec& job,
                         const v1::CheckpointManifest& manifest);
 

@@ -32,8 +32,8 @@ class RunHistory {
   void AddStep(const StepRecord& record);
   void AddEvaluation(const EvaluationRecord& record);
 
-  // What is shown of the steps so far, for a later coordinator of the run,
-  // which begins with it.
+  // What the page shows of the steps so far. A later coordinator of the run
+  // begins with it.
   v1::StepsShown SaveSteps() const;
   void RestoreSteps(const v1::StepsShown& shown);
 

@@ -23,8 +23,8 @@ class EvaluationFile {
   // Reads what an earlier coordinator has saved, in the order of steps of each
   // set. Lines that cannot be read are left out and counted in `bad`.
   absl::StatusOr<std::vector<EvaluationRecord>> Read(BadLines* bad);
-  // Adds evaluations and waits until they are on the disk. After an error they
-  // are kept: another call, with none, tries again. Errors as
+  // Adds evaluations and waits until they are on the disk. After an error this
+  // object keeps them: call it again, without new ones, to retry. Errors as
   // RecordFile::Flush.
   absl::Status Save(const std::vector<EvaluationRecord>& evaluations);
 

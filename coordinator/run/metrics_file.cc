@@ -63,7 +63,7 @@ void MetricsFile::ReadEarlier(const EarlierSteps& earlier) {
   const int64_t known = saved_step_ = totals_.step();
   if (known > 0 && earlier.on_shown) earlier.on_shown(totals_.shown());
   totals_.clear_shown();
-  // Lines that the totals sum up may be gone: then all are looked at.
+  // If lines that the totals sum up are gone, reads the whole file.
   const uint64_t from =
       ALineEndsAt(path, totals_.bytes()) ? totals_.bytes() : 0;
   bad_lines_ = ForEachLine(path, from, [&](absl::string_view line) {

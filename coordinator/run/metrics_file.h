@@ -14,17 +14,18 @@
 
 namespace tributary {
 
-// How a coordinator that continues a run shows the steps before.
+// How a coordinator that continues a run shows the earlier steps.
 struct EarlierSteps {
-  // Called first with what is shown of those that are not read again, if any.
+  // Called first with the curve of the steps that are not read again, if any.
   std::function<void(const v1::StepsShown& shown)> on_shown;
-  // Called with each of the others, without its bytes.
+  // Called with each other step, without its bytes.
   std::function<void(const StepRecord& record)> on_step;
 };
 
-// metrics.jsonl of a run, and coordinator.totals: the sums over its lines up to
-// a byte. A coordinator that continues the run reads only the lines after that
-// byte, so that it is there soon, however long the run is.
+// metrics.jsonl of a run, and coordinator.totals: the sums over its first
+// lines, and the number of bytes of these lines. A coordinator that continues
+// the run reads only the lines after them, so that it starts quickly, however
+// long the run is.
 class MetricsFile {
  public:
   static absl::StatusOr<MetricsFile> Create(const std::string& folder);
@@ -36,8 +37,8 @@ class MetricsFile {
   // Errors as RecordFile::Flush.
   void Add(const StepRecord& record);
   absl::Status Flush() { return file_.Flush(); }
-  // Writes coordinator.totals, unless it is of the last step already, or lines
-  // wait for room. `shown`: of all steps so far.
+  // Writes coordinator.totals, unless it already includes the last step, or
+  // lines are not written yet. `shown`: of all steps so far.
   absl::Status SaveTotals(const v1::StepsShown& shown);
 
   // The sums over all lines; step 0: there are none.

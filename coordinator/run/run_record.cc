@@ -117,8 +117,8 @@ bool TakeNumber(absl::string_view* line, absl::string_view key, T* number) {
   return true;
 }
 
-// Reads a line as MetricsLine writes it, a hundred times as fast as a parser of
-// JSON: a successor may have millions to read. False: it is another line.
+// Reads a line that MetricsLine has written, a hundred times as fast as a JSON
+// parser: a successor may have to read millions. False: the line is different.
 bool TakeStep(absl::string_view line, StepRecord* record) {
   static const std::vector<std::string>& keys = *[] {
     auto* const made = new std::vector<std::string>;

@@ -39,7 +39,7 @@ struct RunSummary {
 };
 
 // A line of metrics.jsonl, without its end (docs/formats.md), and the step that
-// it is of, without its bytes; nullopt: it is not such a line.
+// a line describes, without its bytes; nullopt: it is not such a line.
 std::string MetricsLine(const StepRecord& record);
 std::optional<StepRecord> ReadMetricsLine(absl::string_view line);
 

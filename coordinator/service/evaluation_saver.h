@@ -21,7 +21,7 @@ namespace tributary {
 class EvaluationSaver {
  public:
   // OK: the evaluations are on disk. After an error the callee keeps them, and
-  // is called again, with none.
+  // is called again without new ones.
   using Save =
       std::function<absl::Status(const std::vector<EvaluationRecord>&)>;
 

@@ -28,8 +28,8 @@ namespace tributary {
 // because states have to reach the disk in the order of the changes.
 class JobControl {
  public:
-  // Calls of observers that may wait: half of the threads that the coordinator
-  // has beyond those of its members.
+  // How many calls of observers may wait: half of the threads that the
+  // coordinator has in addition to those for its members.
   static constexpr int kMostObservers = 32;
 
   using Options = JobCore::Options;
@@ -156,9 +156,10 @@ class JobControl {
   };
 
   // Waits in a service's call until the condition holds, for at most `wait_ms`.
-  // ResourceExhausted: as many calls as the job has members wait already, or
-  // kMostObservers of observers. Any client can make such calls: they must not
-  // take all threads of the server, nor observers the members' share.
+  // ResourceExhausted: as many calls already wait as the job has members, or
+  // kMostObservers calls of observers. Any client can make such calls: they
+  // must not take all threads of the server, and observers must not take the
+  // members' threads.
   absl::Status Hold(const absl::Condition& decided, uint32_t wait_ms,
                     bool observes = false) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Waits for the plan in force, under the lock.

@@ -190,7 +190,7 @@ absl::StatusOr<v1::HeartbeatResponse> JobCore::Beat(
   int64_t last_step = 0;
   if (request.role() == v1::ROLE_WORKER) {
     const absl::StatusOr<uint32_t> added = reports_.Take(request, now());
-    // A member's last words count, whatever its reports are.
+    // A member's last message counts, even if its reports are wrong.
     if (!added.ok() && request.error().empty()) return added.status();
     taken = added.value_or(0);
     last_step = reports_.progress().last_step(request.index());
@@ -210,8 +210,8 @@ absl::StatusOr<v1::HeartbeatResponse> JobCore::Beat(
   return response;
 }
 
-// The steps before a failure show how it came about. An error changes nothing
-// any more.
+// The steps before a failure show its cause. An error no longer changes
+// anything.
 void JobCore::TakeLate(const v1::HeartbeatRequest& request) {
   if (phase() != v1::JOB_PHASE_FAILED || request.role() != v1::ROLE_WORKER ||
       request.steps().empty()) {

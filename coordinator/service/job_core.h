@@ -61,7 +61,7 @@ class JobCore {
     const v1::CoordinatorState* state = nullptr;  // that it saved; null: none
     RecordedSteps recorded;                       // that it recorded
     std::vector<HistoryEvent> events;             // the newest, oldest first
-    // That it saved, of all sets, in the order of steps.
+    // Those that it saved, of all sets, in the order of steps.
     std::vector<EvaluationRecord> evaluations;
   };
   struct Options {
@@ -166,8 +166,8 @@ class JobCore {
   void Restore(const Predecessor& predecessor);
   // Takes the steps that a worker reports after the job has failed.
   void TakeLate(const v1::HeartbeatRequest& request);
-  // Whether notices wait until the evaluation is shown that has stopped the
-  // job.
+  // Whether notices wait until the evaluation that has stopped the job is
+  // shown.
   bool HoldsNotices() const {
     return state_.stop().stopped_early() && !state_.over() &&
            reports_.evaluations().HasRecords(kMaxStep) &&

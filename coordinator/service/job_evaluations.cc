@@ -14,8 +14,9 @@ absl::Status JobCore::ReportEvaluation(
     const v1::ReportEvaluationRequest& request) {
   TRIBUTARY_RETURN_IF_ERROR(state_.Renew(v1::ROLE_WORKER, request.rank(),
                                          request.incarnation(), now()));
-  // A sender of an earlier term has not said yet what the coordinator before
-  // had of it. A later evaluation would be complete without that.
+  // A sender with an earlier term may have parts that only the previous
+  // coordinator had. Until it has sent them again, a later evaluation must not
+  // be complete.
   if (request.term() < saver_.term() && saver_.term() > 1) {
     return absl::AbortedError(absl::StrCat(
         "an evaluation for the coordinator of term ", request.term(),

@@ -11,8 +11,9 @@ namespace {
 
 // The status of a place: its holder, the holder's last heartbeat and its step.
 // A place that no process has held yet has only role and index. `finished`: the
-// steps that all workers have finished. A wait in these is over and is not
-// told; its ranks are, because samples of them show who is late most often.
+// steps that all workers have finished. A wait in one of these steps is over
+// and is left out. The ranks waited for are kept, because samples of them show
+// which rank is late most often.
 v1::MemberStatus MemberStatusOf(const Place& place, int64_t step,
                                 int64_t finished, int64_t now_micros) {
   v1::MemberStatus status;

@@ -27,7 +27,7 @@ std::string Mark(const v1::CoordinatorState& state, uint64_t revision) {
   return bytes;
 }
 
-// The part of the state that must be saved before it takes effect. Members tell
+// The part of the state that must be saved before it takes effect. Members send
 // the last evaluations again. Without the newest checkpoint a successor goes
 // back to an older one, which is kept until the newest is saved.
 std::string MarkAhead(v1::CoordinatorState state, uint64_t revision) {

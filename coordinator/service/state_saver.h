@@ -60,8 +60,9 @@ class StateSaver {
   const uint64_t term_;
   uint64_t deposed_by_ = 0;  // its term; 0: none
   bool allowed_ = false;
-  // Of a state, its small parts and its revision: what is on disk, of that what
-  // must be saved before it is seen, and what was tried last in vain.
+  // Marks of a state's small parts and revision: the state on disk, its part
+  // that must be saved before it is seen, and the state that could not be saved
+  // last.
   std::string saved_;
   std::string saved_ahead_;
   std::string tried_;

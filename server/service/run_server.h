@@ -25,7 +25,7 @@ struct ServerOptions {
   // Directory for the socket over which workers of this machine share memory;
   // empty: an abstract name, for workers in the same network namespace.
   std::string shared_memory_directory;
-  bool shared_memory_any_user = false;  // not of this process's user alone
+  bool shared_memory_any_user = false;  // accepts workers of other users
   absl::Duration join_timeout = absl::Minutes(10);
   Access access;
   PageAccess pages;

@@ -11,8 +11,8 @@
 namespace tributary {
 namespace {
 
-// How long a member may take to end after its last heartbeat, in which it has
-// given its place back (Member::Leave).
+// How long a member that has given its place back (Member::Leave) may take to
+// end, counted from its last heartbeat.
 constexpr double kLeaveSeconds = 3;
 
 bool Indirect(const WatchOptions& options) {

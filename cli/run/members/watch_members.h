@@ -12,7 +12,7 @@
 namespace tributary {
 
 struct WatchOptions {
-  bool shrinks = false;   // cluster.on_worker_loss; not of programs
+  bool shrinks = false;   // cluster.on_worker_loss; false for programs
   bool launched = false;  // the children are launchers of other hosts
   // The workers are programs of the user. A program may start others, and must
   // not leave before the job is over.
@@ -29,8 +29,8 @@ struct EndedChild {
   bool has_place = true;  // false: it starts the ranks itself
 };
 
-// What the end means for the job as far as that does not depend on the member;
-// nullopt: the coordinator knows. Pure.
+// What the child's end means for the job, if that does not depend on the
+// member; nullopt: the coordinator must be asked. Pure.
 std::optional<Children::Loss> LossOf(const EndedChild& child);
 
 // Follows the run until the job is over, and replaces or kills children as the

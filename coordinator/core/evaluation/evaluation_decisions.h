@@ -30,17 +30,17 @@ class EvaluationDecisions {
   // Whether the ranks wait for decisions at all.
   bool decides() const { return keeps_best_ || stop_after_ > 0; }
   // Takes the next complete evaluation of the job; one that is not later than
-  // all before is ignored. One that is neither at the end of an epoch nor due
-  // by every_steps does not count: it is that of a run that was stopped there.
+  // all before is ignored. An evaluation that is neither at the end of an epoch
+  // nor due by every_steps does not count: the run was stopped at this step.
   // Needs the job's course.
   void Add(const EvaluationRecord& evaluation);
 
   // Adds the newest evaluation up to `step` to a state or a manifest, with what
   // was decided by then; none if there is none.
   void Save(int64_t step, SavedEvaluations* saved) const;
-  // Continues after the evaluations of an earlier coordinator: those of which
-  // there are records, in the order of steps, and what a state or a manifest
-  // holds. The latter decides, because a record may be damaged.
+  // Continues after the evaluations of an earlier coordinator: their records,
+  // in the order of steps, and the content of a state or a manifest. If these
+  // differ, the state or manifest is right, because a record may be damaged.
   void Restore(const std::vector<EvaluationRecord>& records,
                const SavedEvaluations& saved);
 
@@ -58,7 +58,7 @@ class EvaluationDecisions {
   // The step whose snapshot the servers shall take now; 0: none.
   int64_t cut_step() const;
 
-  // Also of a job that decides nothing by it.
+  // Also known if the job decides nothing by it.
   const BestEvaluation& best() const { return best_; }
 
  private:
@@ -71,8 +71,8 @@ class EvaluationDecisions {
     int64_t newest = 0;
   };
 
-  // Whether one evaluation may be better than another, which a resumed run may
-  // want to know although this one decides nothing.
+  // Whether evaluations can be compared. A resumed run may need the best one
+  // although this job decides nothing by it.
   bool compares() const { return !best_.metric().empty(); }
   // As Add, without a decision to stop.
   void Count(const EvaluationRecord& evaluation);

@@ -36,8 +36,8 @@ class JobIntake {
 
   // Waits until a program has submitted the whole job; nullopt after `timeout`.
   std::optional<v1::JobSpec> Await(absl::Duration timeout);
-  // Ends the calls that run, with their answers, and gives the sockets away,
-  // which go on listening. Call it once.
+  // Answers the calls that run, and returns the sockets, which keep listening.
+  // Call it once.
   ListeningSockets HandOver();
   // Why somebody has stopped the job (StopJob); nullopt: nobody has.
   std::optional<std::string> stop_reason() const;

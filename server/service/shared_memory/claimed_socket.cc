@@ -30,7 +30,7 @@ bool Exists(const std::string& path) {
   return lstat(path.c_str(), &file) == 0;
 }
 
-// Not ok, with errno: another process has the lock, or it cannot be had.
+// Not ok, with errno: another process has the lock, or locking failed.
 UniqueFd Lock(const std::string& path, int flags) {
   UniqueFd file(
       open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600));
@@ -88,8 +88,8 @@ absl::StatusOr<std::unique_ptr<ClaimedSocket>> ClaimedSocket::Claim(
     UniqueFd lock = Lock(address + kLockSuffix, O_CREAT | O_EXCL);
     error = errno;
     struct stat file {};
-    // Another server may have taken the file for one that was left behind, in
-    // the moment between its creation and the lock.
+    // Between creating the file and locking it, another server may have removed
+    // it as abandoned.
     if (!lock.ok() && error != EWOULDBLOCK) break;
     if (!lock.ok() || fstat(lock.get(), &file) != 0 || file.st_nlink == 0) {
       continue;

@@ -10,12 +10,12 @@
 namespace tributary {
 
 // A name for the Unix socket of one server, in a directory that several servers
-// may use. A file beside the socket is locked (flock(2)) for as long as the
-// server lives. Removes socket and file at its end.
+// may use. A file beside the socket is locked (flock(2)) as long as the server
+// lives. The destructor removes socket and file.
 class ClaimedSocket {
  public:
-  // First removes the sockets of servers that were killed: those that nobody
-  // has locked and at which nobody listens. A server that is busy, stopped or
+  // First removes the sockets of servers that were killed: those whose lock
+  // nobody holds and at which nobody listens. A server that is busy, stopped or
   // about to listen keeps its socket. Without a directory: an abstract name,
   // which vanishes with its socket. Unavailable: the directory cannot be used.
   static absl::StatusOr<std::unique_ptr<ClaimedSocket>> Claim(

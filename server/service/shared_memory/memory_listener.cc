@@ -95,7 +95,7 @@ void MemoryListener::Accept() {
   for (int i = 0; i < kAcceptedAtOnce; ++i) {
     UniqueFd socket = options_.accept(listener_);
     if (!socket.ok()) {
-      // The connection still waits, so that poll would return at once.
+      // The connection keeps waiting, so poll would return at once.
       pauses_ = errno != EAGAIN && errno != EINTR && errno != ECONNABORTED;
       if (pauses_ && !std::exchange(warned_of_files_, true)) {
         spdlog::warn("workers cannot share memory for now: {}",

@@ -22,13 +22,13 @@ namespace tributary {
 
 // Listens on a Unix socket for workers of the same machine that want to share
 // memory with this server (docs/formats.md, "Shared memory"). A connection of
-// another user is closed at once, and one that says nothing, or something else,
-// after a while. One thread, which only waits.
+// another user is closed at once. A connection without a valid hello is closed
+// after kHelloMicros. One thread, which only waits.
 class MemoryListener {
  public:
-  // Connections that have not sent a hello yet, and connections of one rank:
-  // one and a spare, for a worker that connects anew. Of more than these the
-  // oldest are closed.
+  // The most connections that have not sent a hello yet, and the most of one
+  // rank: one, and another for a worker that connects again. If there are more,
+  // the oldest are closed.
   static constexpr size_t kMaxSilent = 64;
   static constexpr size_t kMaxOfRank = 2;
   // How long a connection may take to send its hello.
@@ -44,9 +44,8 @@ class MemoryListener {
     // Directory of the socket, for processes that share no network namespace,
     // such as containers; empty: an abstract name.
     std::string directory;
-    // Takes connections of every user of this machine: for workers in
-    // containers whose users have other numbers. Their tickets are checked all
-    // the same.
+    // Accepts connections of every user of this machine: for workers in
+    // containers with other user ids. Their tickets are still checked.
     bool any_user = false;
     uid_t user = geteuid();  // whose connections are taken
     const Clock* clock = &Clock::Real();
@@ -66,7 +65,7 @@ class MemoryListener {
   // For ConnectUnix.
   const std::string& socket() const { return socket_->address(); }
 
-  // How many workers may be connected: their files are among the quarter that
+  // How many workers may be connected. Their files come from the quarter that
   // the connections of other peers leave (FilesForPeers).
   static size_t MostWorkers();
 
@@ -83,16 +82,15 @@ class MemoryListener {
 
   void Loop();
   void Accept();
-  // Whether the process at the other end may connect, as far as its user
-  // counts.
+  // Whether the user of the process at the other end may connect.
   bool IsOfUser(const UniqueFd& socket);
-  // Closes the oldest connections of those that are too many.
+  // Closes the oldest connections beyond the limits.
   void CloseSurplus();
   // False: the connection is over.
   bool Serve(Connection* connection);
   bool Welcome(Connection* connection);
-  // Logs why a worker was refused, at most once a second: whoever may connect
-  // could fill the log otherwise.
+  // Logs why a worker was refused, at most once a second. Otherwise any process
+  // that may connect could fill the log.
   void WarnOfRefusal(uint32_t rank, const absl::Status& why);
 
   const Options options_;
