@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a program itself changes between the calls: it counts, or it is refused."""
+"""A change that a program makes between the calls has an effect, or is refused."""
 
 from __future__ import annotations
 

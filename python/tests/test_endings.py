@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a program's end is told to the job: well only after all its steps."""
+"""How the end of a program is reported to the job: as success only after all steps."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whatever loader a loop over cluster.resume reads, its sampler knows the epoch."""
+"""The sampler gets the epoch with every loader that cluster.resume reads."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors whose bits travel, as the servers and checkpoints hold them.
+"""Tensors that travel as their bits, as the servers and checkpoints hold them.
 
-The servers hold float32 and average. A value that float32 cannot hold, such as an
-integer of 40 bits, an infinity or a mask, is written as its bytes, one in each
-float32, in memory order; booleans fill a byte with eight. The mean of equal bytes,
-rounded, is that byte. The name says what the bytes are: "mask.as_bits(bool,4,4)".
+The servers hold float32 and compute means. A value that float32 cannot hold, such as
+an integer of 40 bits, an infinity or a mask, is written as its bytes, one in each
+float32, in memory order; eight booleans share a byte. The mean of equal bytes,
+rounded, is that byte. The name has the type and shape: "mask.as_bits(bool,4,4)".
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def name_of_bits(name: str, dtype: str, shape: Sequence[int]) -> str:
 
 def decoded(name: str, values: npt.NDArray[np.float32]) -> tuple[str, Any]:
     """A tensor of a checkpoint, by the name of the model: `values` as they are, or
-    the tensor that they hold the bytes of (bfloat16 as float32)."""
+    the tensor whose bytes they hold (bfloat16 as float32)."""
     match = _NAME.fullmatch(name)
     if match is None:
         return name, values

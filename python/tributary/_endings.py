@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the program ends: what the interpreter's hooks say about it."""
+"""How the program ends, as far as the interpreter's hooks show it."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def is_normal_end(error: BaseException) -> bool:
 
 
 class _Hooks:
-    """Stands in sys.excepthook, threading.excepthook and sys.exit, and passes on
-    every call."""
+    """Replaces sys.excepthook, threading.excepthook and sys.exit, notes each call
+    and passes it on."""
 
     def __init__(self) -> None:
         self.uncaught: BaseException | None = None  # that ends the program
@@ -79,7 +79,7 @@ class Endings:
         _hooks.watched.add(self)
 
     def exception(self) -> str:
-        """The exception that ends the program; empty: none does, or the job's end."""
+        """The exception that ends the program; empty: none, or the end of the job."""
         error = self._hooks.uncaught
         return "" if error is None or isinstance(error, Stopped) else text_of(error)
 

@@ -30,10 +30,10 @@ class Member:
 
     The block's normal end, like `finish`, reports that this rank has no further
     step and waits for the other ranks. An exception fails the job with its text.
-    Without a block or `finish`, the program's end is a good one only after all of
-    `total_steps`: else the job fails. A process that is killed does nothing of
-    this: the job then waits for a new process with the same rank, which continues
-    where this one was.
+    Without a block or `finish`, the job fails when the program ends, unless it has
+    taken all of `total_steps`. A process that is killed reports nothing: the job
+    then waits for a new process with the same rank, which continues where this one
+    was.
     """
 
     def __init__(
@@ -173,7 +173,7 @@ class Member:
             raise
 
     def _note_thread(self) -> None:
-        """This thread trains, so what has ended others no longer matters."""
+        """This thread trains, so exceptions of other threads no longer matter."""
         self._threads.add(threading.current_thread())
         self._endings.threads.clear()
 
@@ -292,7 +292,7 @@ def _end_at_exit(member: Member) -> None:
     except Error as error:
         why = str(error)
     if member._endings.shows():
-        return  # The interpreter tells why, and exits with a code that is not 0.
+        return  # The interpreter prints why, and exits with a code that is not 0.
     print(f"tributary: {why}", file=sys.stderr, flush=True)
     sys.stdout.flush()
     os._exit(1)  # A launcher sees that the rank has not ended well.

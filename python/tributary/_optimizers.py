@@ -150,8 +150,8 @@ def spec_of(name: str, keywords: Mapping[str, Any]) -> dict[str, Any]:
         spec |= _values(name, keyword, fields[keyword], value)
     rate_field = fields["lr"][0]
     if spec.get(rate_field) == 0 and name != "ftrl":
-        # The job file wants a rate above 0. The rates of the steps travel with
-        # them, so this one is only recorded.
+        # The job file needs a rate above 0. It is only recorded, because each step
+        # carries its own rate.
         spec[rate_field] = sys.float_info.min
     return {name: spec}
 

@@ -29,8 +29,8 @@ _DTYPES = {
 
 
 def load_checkpoint(path: str | os.PathLike[str], *, optimizer: bool = False) -> Arrays:
-    """The tensors of a Tributary checkpoint, by the names of the model: float32, but
-    for buffers that float32 cannot hold, which have their own types.
+    """The tensors of a Tributary checkpoint, by the names of the model: float32, except
+    for buffers that float32 cannot hold, which keep their types.
 
     path: a checkpoint, or a directory of checkpoints (a run directory too),
     whose newest is read. optimizer: also the optimizer's tensors, as
@@ -65,7 +65,7 @@ def _folder_of(path: Path) -> Path:
 def save_safetensors(
     path: str | os.PathLike[str], tensors: Mapping[str, npt.ArrayLike]
 ) -> None:
-    """Writes tensors as a safetensors file, which is whole or absent: floating-point
+    """Writes tensors as a safetensors file, atomically: floating-point
     numbers as float32, integers and booleans as they are."""
     arrays = {name: stored_copy(name, tensor) for name, tensor in tensors.items()}
     header: dict[str, object] = {}

@@ -26,8 +26,8 @@ class Snapshot:
     # contributions one by one, or its weights change faster than they can be
     # read; then `updates` is the smallest number of all.
     consistent: bool
-    # By name, of the declared shapes: float32, but for buffers that float32 cannot
-    # hold, which have their own types.
+    # By name, of the declared shapes: float32, except for buffers that float32 cannot
+    # hold, which keep their types.
     weights: dict[str, npt.NDArray[Any]]
 
 

@@ -50,7 +50,7 @@ uint32_t Crc32cOf(Bytes bytes, uint32_t crc) {
 }  // namespace tributary
 
 NB_MODULE(_native, module) {
-  // After an exception the interpreter keeps what its traceback refers to.
+  // After an exception the interpreter keeps objects of its traceback alive.
   nb::set_leak_warnings(false);
   module.doc() = "The C++ client of Tributary; see the package tributary.";
   tributary::BindSession(module);

@@ -6,7 +6,7 @@
     print(result.sha256, result.test["accuracy"])
 
 Servers and workers are actors in a placement group; Ray starts lost ones again
-(docs/ray.md).
+(docs/engines.md).
 """
 
 from __future__ import annotations

@@ -47,12 +47,12 @@ class Member:
         return f"{self._role}-{self._index}"
 
     def run(self, keys: str) -> None:
-        """Returns when the job is over. Starts a daemon that has failed again; when
-        the actor or its node dies, Ray starts the actor again and calls this again.
+        """Returns when the job has ended. Starts a failed daemon again. When the actor
+        or its node dies, Ray starts the actor again and calls this again.
 
-        keys: for the daemon's standard input. An argument of a call goes from the
-        driver to the actor alone; those of the constructor stay in Ray's control
-        store, where everybody who may ask it can read them.
+        keys: for the daemon's standard input. Ray sends an argument of a call only
+        to the actor. It keeps those of the constructor in its control store, where
+        every client of the store can read them.
 
         Unavailable: the daemon has failed too often.
         """

@@ -74,7 +74,7 @@ def start(
 
 def make_keys(roles: list[str]) -> dict[str, str]:
     """New certificates of one run: by role, what a daemon with `--tls -` reads. The
-    folder in which they were made, and in it the authority's key, is gone when this
+    folder in which they were made, with the authority's key, is removed before this
     returns, so that nobody can issue another certificate.
 
     Unavailable: they cannot be made.
@@ -177,7 +177,7 @@ class Coordinator:
             self._lines.put(line.rstrip("\n"))
 
     def _read_errors(self) -> None:
-        """Its log, too, which the run directory has; so only the last lines stay."""
+        """Also reads its log, and keeps the last lines; the run directory has all."""
         assert self._process.stderr is not None
         for line in self._process.stderr:
             self._errors = [*self._errors[-20:], line]

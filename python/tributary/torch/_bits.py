@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which tensors travel as their bits (tributary/_bits.py), and their bytes."""
+"""Tensors that travel as their bits (tributary/_bits.py), and their bytes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import torch
 
 # float32 holds every integer up to here.
 EXACT_INTEGERS = 2**24
-# The sum of larger numbers over all ranks may be infinite.
+# The ranks' sum of larger numbers may be infinite.
 _LARGEST = 2.0**100
 
 _UNSIGNED = tuple(
@@ -26,8 +26,8 @@ _BIT_VALUES = (1, 2, 4, 8, 16, 32, 64, 128)
 
 
 def needs_bits(tensor: torch.Tensor) -> bool:
-    """Whether float32 cannot hold the values of this buffer, or not those that it
-    will have. Waits for a device."""
+    """Whether float32 cannot hold the values of this buffer, now or later. Waits for
+    the device."""
     if tensor.dtype in _ALWAYS or tensor.dtype.is_complex:
         return True
     if tensor.dtype.is_floating_point:
@@ -49,7 +49,7 @@ def bytes_of(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def put_bytes(data: torch.Tensor, tensor: torch.Tensor) -> None:
-    """Gives the tensor these bytes: uint8, on any device."""
+    """Sets the tensor to these bytes: uint8, on any device."""
     data = data.to(tensor.device, non_blocking=tensor.is_cuda)
     if tensor.dtype is torch.bool:
         values = torch.tensor(_BIT_VALUES, dtype=torch.uint8, device=data.device)

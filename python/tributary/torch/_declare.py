@@ -226,7 +226,7 @@ def _check(entry: Entry) -> None:
 
 
 def _with_values(entry: Entry) -> Entry:
-    """The entry, once its values are known to travel."""
+    """The entry, after a check that its values can travel."""
     tensor = entry.tensor.detach()
     if entry.role is Role.BUFFER:
         if not needs_bits(tensor):

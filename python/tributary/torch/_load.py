@@ -79,7 +79,7 @@ class TrainedModel(nn.Module):
         else:
             values = torch.softmax(outputs, dim=-1)
             best = outputs.argmax(dim=-1, keepdim=True)
-        # As in `tributary predict`: without numbers there is no class.
+        # As in `tributary predict`: if an output is not a number, there is no class.
         best = best.masked_fill(outputs.isnan().any(-1, keepdim=True), -1).squeeze(-1)
         return Prediction(self._named(best.tolist()), values)
 
@@ -102,7 +102,7 @@ def load(
     """The model of a run directory, in eval mode, on the CPU.
 
     run: a directory with model.json and weights.safetensors, as `tributary train`
-    leaves it; its best.safetensors, the weights of the best evaluation, counts first.
+    leaves it. If it has best.safetensors, the weights of the best evaluation are used.
     weights: another safetensors file, as `tributary export` writes it.
     unknown: what happens to categories that the training data did not have
     (Preprocess). Missing: there is no such file. DamagedData: a file is not what

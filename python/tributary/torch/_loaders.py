@@ -15,7 +15,7 @@ from tributary._errors import Misuse
 from tributary._member import Member
 from tributary.torch.sampler import Sampler
 
-# Objects are looked into so deep, and so many of them.
+# How deep the search for samplers goes, and how many objects it visits.
 _DEPTH, _MOST = 6, 1000
 _OPAQUE = (
     *(str, bytes, int, float, complex, type, types.ModuleType, types.FunctionType),
@@ -50,8 +50,8 @@ class Loader:
 
 
 def look_into(loader: Iterable[Any]) -> Loader:
-    """Misuse: it uses a sampler of the cluster in a way that leaves unknown which
-    of its rows are in which batch."""
+    """Finds the samplers of a loader. Misuse: it is unknown which rows of the
+    cluster's sampler are in which batch."""
     found = list(_objects_in(loader))
     samplers = [one for one in found if isinstance(one, Sampler)]
     known = Loader(with_epochs=[o for o in found if callable(_set_epoch_of(o))])
@@ -95,8 +95,8 @@ class _Batches:
 
 
 def _batches_of(loader: object) -> _Batches | None:
-    """The runs of rows that a DataLoader takes from its sampler; None: it takes
-    others, or is none."""
+    """How a DataLoader takes consecutive rows from its sampler; None: it takes them
+    in another way, or is not a DataLoader."""
     if not isinstance(loader, DataLoader) or isinstance(
         loader.dataset, IterableDataset
     ):
@@ -128,7 +128,7 @@ def _set_epoch_of(candidate: Any) -> Any:
 
 
 def _objects_in(root: Any) -> Iterator[Any]:
-    """A loader and what its attributes hold, but no data."""
+    """A loader and the objects in its attributes, without data."""
     seen: set[int] = set()
     waiting = [(root, 0)]
     while waiting and len(seen) < _MOST:
@@ -156,7 +156,7 @@ def _parts_of(one: Any) -> list[Any]:
             for name in _names(kind.__dict__.get("__slots__", ()))
         ]
         parts = [*getattr(one, "__dict__", {}).values(), *slots]
-    # A data set is not looked into, but may want to know the epoch.
+    # A data set is not searched, but may have set_epoch.
     return [
         part
         for part in parts

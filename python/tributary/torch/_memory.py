@@ -22,8 +22,9 @@ class Weights:
 
     A contiguous float32 tensor on the CPU is that memory itself. Other tensors
     have float32 memory of their own, from which `write_back` copies: it holds
-    the weights that a bfloat16 parameter only rounds. staged: always so. Between
-    two steps the weights are the servers': `check` finds what the program writes.
+    the float32 weights that a bfloat16 parameter rounds. staged: every tensor has
+    such memory. Between two steps the program must not change the weights: `check`
+    finds what it writes.
     """
 
     def __init__(self, entry: Entry, staged: bool) -> None:
@@ -58,11 +59,11 @@ class Weights:
 
     @property
     def holds_more(self) -> bool:
-        """The memory holds the whole weight, of which the tensor may be rounded."""
+        """The memory holds the exact weight; the tensor may hold it rounded."""
         return self.tensor.dtype.is_floating_point and not self._entry.as_bits
 
     def check(self) -> None:
-        """Misuse: the tensor's shape, memory or value is another one than it was."""
+        """Misuse: the tensor's shape, memory or value has changed."""
         tensor, name = self._entry.tensor, self._entry.name
         if not self._entry.is_in_place():
             raise Misuse(
@@ -85,8 +86,8 @@ class Weights:
             raise Misuse(self._written())
 
     def check_version(self) -> None:
-        """Misuse: the program has written into the weight. Sees less than `check`,
-        and may be called within a step."""
+        """Misuse: the program has written into the weight. Finds less than `check`,
+        but may be called within a step."""
         role = self._entry.role
         if role is not Role.BUFFER and _version_of(self.tensor) != self._version:
             raise Misuse(self._written())
@@ -96,9 +97,10 @@ class Weights:
         is_same = (
             _version_of(tensor) == self._version and tensor.data_ptr() == self._pointer
         )
-        # The servers write into a direct tensor's memory, so nothing else has its
-        # value. Other tensors are compared where a counter has moved, and on the
-        # CPU always: there a write through `.data` moves none.
+        # The servers write into a direct tensor's memory, so there is no other copy
+        # to compare with. Other tensors are compared when their version counter has
+        # changed, and always on the CPU: a write through `.data` does not change the
+        # counter.
         if is_same and (self.direct or tensor.is_cuda):
             return False
         if self.direct or not _has_value(tensor, self.memory):
@@ -127,7 +129,7 @@ class Weights:
         )
 
     def seal(self) -> None:
-        """The tensor's present value is the servers'."""
+        """Accepts the tensor's present value as the servers'."""
         self._pointer = self.tensor.data_ptr()
         self._version = _version_of(self.tensor)
 

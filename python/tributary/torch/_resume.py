@@ -96,8 +96,8 @@ class Loop:
                 optimizer._steps.end_weighing()
 
     def _goes_on(self) -> bool:
-        """Whether epochs are left. Before the first step the job learns how this
-        loop takes its rows, and refuses where rows would come twice or never."""
+        """Whether epochs are left. Before the first step, tells the job how this loop
+        takes its rows. The job refuses if rows would come twice or never."""
         session = self._cluster._joined()
         position = session.position
         if position is None:
@@ -112,8 +112,8 @@ class Loop:
         return session.position[0] < self._options.epochs
 
     def _data(self) -> dict[str, Any]:
-        """How steps take rows. What a rank's other loader yields is not known, so
-        its steps count as rows, which no other loader can take over."""
+        """How steps take rows. If it is unknown which rows a loader yields, each
+        step counts as a row, and no other loader can continue within the epoch."""
         accumulate, world = self._options.accumulate, self._cluster.world_size
         sampler, batch_size = self._known.sampler, self._known.batch_size
         if sampler is None or not self._known.starts_anywhere:
@@ -204,7 +204,7 @@ class Loop:
         return batches
 
     def _read(self, read: Callable[[], Any]) -> Any:
-        """Samplers of the cluster that are read here are those that are known."""
+        """Reads while only the known sampler of the cluster may be used."""
         self._cluster._reading = {id(self._known.sampler)}
         try:
             return read()
@@ -226,9 +226,9 @@ class Loop:
 
 
 def _share(rows: list[Any], batch: int) -> float:
-    """What makes the sum of the batches' gradients, each divided by their number,
-    the mean over all rows of the step."""
+    """The factor of a batch's gradient with which the sum over the batches, each
+    divided by their number, is the mean over all rows of the step."""
     mine = [0 if one is None else one[0] for one in rows]
     if sum(mine) == 0:
-        return 1.0  # unknown, or a step that counts nothing
+        return 1.0  # unknown, or no row of the step counts
     return len(rows) * mine[batch] / sum(mine)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gradients that have been sent, and what the program has done to them since."""
+"""Gradients that have been sent, and checks that they have not changed since."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tributary._errors import Misuse
 
 
 def _noting(name: str) -> Any:
-    """A method of torch.Tensor whose call is noted."""
+    """A method of torch.Tensor that notes its calls."""
 
     def call(self: SentGradient, *arguments: Any, **keywords: Any) -> Any:
         self.is_reached = True
@@ -21,9 +21,9 @@ def _noting(name: str) -> Any:
 
 
 class SentGradient(torch.Tensor):
-    """The class of a gradient between its sending and the end of the step. Changes
-    count up its version. Writes through `.data`, numpy and the like do not, so the
-    tensor notes that its memory was given away."""
+    """The class of a gradient from its sending to the end of the step. Changes
+    increase its version. Writes through `.data`, numpy and the like do not, so the
+    tensor notes that its memory was exposed."""
 
     __torch_function__ = torch._C._disabled_torch_function_impl
     is_reached = False
@@ -95,7 +95,7 @@ class Sent:
         )
 
     def release(self) -> None:
-        """The gradient is the program's again."""
+        """Ends the watch: the program may change the gradient again."""
         if type(self._gradient) is SentGradient:
             self._gradient.__dict__.pop("is_reached", None)
             self._gradient.__class__ = torch.Tensor

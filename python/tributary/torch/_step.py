@@ -73,8 +73,8 @@ class Steps:
         self.batch = Batch()
         self.quiet = False  # gradients only accumulate
         self.accumulated = False  # they have, since the last step
-        # The weight of the next gradients among those that accumulate; a gradient
-        # that is weighed has a hook.
+        # The factor of the next gradients that accumulate. A gradient with a factor
+        # has a hook.
         self.share = 1.0
         self._weighing: list[torch.utils.hooks.RemovableHandle] = []
         self.moved = False  # the last step ended at another position
@@ -252,7 +252,7 @@ class Steps:
         for weights in self._weights:
             weights.check_version()
         if any(sent.is_reached for sent in self._sent.values()):
-            self._sender.flush()  # then memory holds what was sent
+            self._sender.flush()  # so that the memory holds what was sent
         for index, sent in self._sent.items():
             sent.check(self._entries[index].tensor.grad, self._memory[index])
 
@@ -331,5 +331,5 @@ def _weigh(this: weakref.ref[Steps], gradient: torch.Tensor) -> torch.Tensor | N
     steps = this()
     if steps is None or steps.share == 1.0:
         return None
-    # Rows that count nothing do so whatever their gradient is.
+    # Rows of weight 0 do not count, whatever their gradient is.
     return gradient * steps.share if steps.share else torch.zeros_like(gradient)

@@ -72,7 +72,7 @@ class Cluster(Member):
         self._weights: dict[int, Weights] = {}  # by id of the tensor
         self._model: torch.nn.Module | None = None
         self._micro_batches = 1
-        # By id, while a loop over `resume` reads its loader; None: none does.
+        # Ids of the samplers that `resume` may read; None: it does not read its loader.
         self._reading: set[int] | None = None
         self._initial: Mapping[str, torch.Tensor] = {}
 
@@ -106,9 +106,9 @@ class Cluster(Member):
         (not sent). frozen: "declare" parameters without a gradient, so that
         checkpoints hold them, or leave them "local" to the program. staged:
         weights change in step() only, and not already during backward, at the
-        price of a copy. scaler: the GradScaler of the training loop. total_steps,
-        steps_per_epoch: for `tributary status`. data_checksum: of the training
-        data (tributary._native.crc32c), compared among the ranks.
+        price of a copy. scaler: of the training loop. total_steps: of the job; after
+        them `finish` is not needed. steps_per_epoch: for `tributary status`.
+        data_checksum: of the data (tributary._native.crc32c), equal on every rank.
 
         InvalidSetting: a keyword or its value. ModelMismatch: another rank
         declares another model. Misuse, Unavailable, PlaceTaken: the message

@@ -253,7 +253,7 @@ class Optimizer(torch.optim.Optimizer):
             self._steps = None
 
 
-# What schedulers of torch note in a group.
+# Keys that torch's schedulers add to a group.
 _ANNOTATIONS = {
     *("initial_lr", "max_lr", "min_lr", "base_lr", "swa_lr"),
     *("base_momentum", "max_momentum"),

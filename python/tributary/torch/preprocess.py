@@ -68,7 +68,7 @@ class Preprocess(nn.Module):
         self.numeric = int(numeric["count"]) if numeric else 0
         mean = torch.tensor(numeric.get("mean", []) if numeric else [])
         deviation = torch.tensor(numeric.get("deviation", []) if numeric else [])
-        # No buffer, because module.float() would round it.
+        # Not a buffer, because module.float() would round it.
         self._offset: list[float] = numeric.get("offset", []) if numeric else []
         self.register_buffer("mean", mean, persistent=False)
         self.register_buffer("deviation", deviation, persistent=False)
@@ -120,7 +120,7 @@ class Preprocess(nn.Module):
         return torch.cat(blocks, dim=1)
 
     def _less_offset(self, x: torch.Tensor) -> torch.Tensor:
-        """float32 numbers; the offset is taken off before they are rounded."""
+        """float32 numbers; the offset is subtracted before they are rounded."""
         if not self._offset or not x.numel():
             return x.to(torch.float32)
         offset = torch.tensor(self._offset, dtype=torch.float64, device=x.device)

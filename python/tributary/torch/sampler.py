@@ -116,7 +116,7 @@ class Sampler(torch.utils.data.Sampler[int]):
 
     @property
     def order(self) -> str:
-        """Names the order of an epoch's rows, which all ranks share."""
+        """A name of the order of an epoch's rows, equal on all ranks."""
         if not self._shuffle:
             return "cluster.sampler without shuffle"
         seed = self._cluster.seed if self._seed is None else self._seed
