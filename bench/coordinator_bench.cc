@@ -7,8 +7,8 @@
 //   evaluation   Two ranks report one evaluation, which is written to the disk,
 //                by the number of earlier evaluations.
 //   take_over    A successor opens a run directory, by the number of steps.
-//                1: coordinator.totals has all but the last 5,000. 0: there is
-//                no such file.
+//                1: coordinator.totals covers all but the last 5,000 of them.
+//                0: there is no coordinator.totals.
 #include <benchmark/benchmark.h>
 #include <unistd.h>
 
@@ -179,7 +179,7 @@ void BM_TakeOver(benchmark::State& state) {
   record.loss = 0.123456789;
   record.samples = 64;
   record.seconds.step = 0.00123456789;
-  // RunDirectory::AddSteps also writes for TensorBoard, which nobody reads.
+  // RunDirectory::AddSteps also writes the unused files for TensorBoard.
   std::ofstream lines(folder.path() + "/metrics.jsonl", std::ios::app);
   const int64_t steps = state.range(0);
   for (record.step = 1; record.step <= steps - 5000; ++record.step) {

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # A real Prometheus scrapes every process of two running jobs. It has an answer to every
 # rule of deploy/prometheus, the dashboard's queries show each run alone, and the end of a run
-# is no alert. promtool checks and tests the rules.
+# raises no alert. promtool checks and tests the rules.
 #   tests/deploy/prometheus.sh [FOLDER OF THE PROGRAMS]
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -73,7 +73,7 @@ for dashboard in deploy/grafana/dashboards/*.json; do
     two.runs two-runs || { tail -n 20 "$work"/*.log >&2; exit 1; }
 done
 
-# When a run is stopped, its five targets go before Prometheus reports them as down.
+# When a run is stopped, its five targets disappear before Prometheus reports them as down.
 "$bin/tributary" stop "$work/two-runs" > "$work/stop.log"
 python3 tests/deploy/check_prometheus.py "http://127.0.0.1:$port" deploy/prometheus \
   --targets 5 || { tail -n 20 "$work"/*.log >&2; exit 1; }

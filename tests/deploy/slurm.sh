@@ -153,7 +153,7 @@ is_requeued() {
   scontrol requeue "$job"
   wait_for 90 "its summary" was_stopped 2
 }
-# One bit of a server's file in the newest checkpoint of start 2, while the job is queued.
+# Flips a bit of a server's file in the newest checkpoint of start 2, while the job is queued.
 damages_newest() {
   local file
   damaged=$(tributary checkpoint newest "$TRIBUTARY_RUNS/$job/2")

@@ -4,7 +4,7 @@
 #   tests/fault/chaos.sh --minutes 2 --seed 1
 #   tests/fault/chaos.sh --trials 20 --with slurm
 #   tests/fault/chaos.sh --only 17      repeats the trial of seed 17
-#   tests/fault/chaos.sh --self-test    whether it notices what it looks for
+#   tests/fault/chaos.sh --self-test    whether it finds planted errors
 set -euo pipefail
 chaos=$(dirname "$0")/chaos
 if [ "${1:-}" = --self-test ]; then exec python3 "$chaos/self_test.py" --quiet; fi

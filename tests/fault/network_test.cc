@@ -106,7 +106,7 @@ INSTANTIATE_TEST_SUITE_P(
                "times=20"}},
         Fault{"ConnectionsToTheCoordinatorAreReset",
               {"*>coordinator both reset after=10000 every=10000 times=10"}},
-        // Without a ping (common/wire/channel.h) nobody would ever notice.
+        // Without a ping (common/wire/channel.h) this would never be noticed.
         Fault{"AConnectionToAServerGoesSilent",
               {"worker-1>server-0 both silence after=300000"}},
         Fault{"BitsOfTensorsFlip",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lets faults happen to a run."""
+"""Injects faults into a run."""
 
 import os
 import signal
@@ -41,7 +41,7 @@ def kill_everything(run, fault):
 
 
 def signal_twice(run, fault):
-    """Two signals to the same command, if the second one comes in time."""
+    """Two signals to the same command, if the second one is sent before it ends."""
     number = run.attempt.number
 
     def again():
@@ -58,7 +58,7 @@ def drain(run, fault):
 
 
 def add_zeros(run):
-    """What some file systems leave at the end of a file after a power cut."""
+    """Adds the zeros that some file systems leave at a file's end after a power cut."""
     path = os.path.join(run.attempt.run_dir, "metrics.jsonl")
     with open(path, "ab") as file:
         file.write(bytes(ZEROS))
@@ -73,7 +73,7 @@ def disturb_link(run, fault):
 
 
 def change(run, fault):
-    """The run is stopped, or all is killed; the next start has other numbers."""
+    """Stops the run, or kills everything; the next start has other numbers."""
     run.next_numbers[fault.kind.split()[1]] = fault.number
     return kill_everything(run, fault) if fault.killed else run.signal_leader("SIGTERM")
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What follows the end of an attempt: nothing, if no fault explains its exit code;
-otherwise what a supervisor, Slurm or a user would do."""
+"""What follows the end of an attempt: what a supervisor, Slurm or a user would do,
+or nothing, if no fault explains its exit code."""
 
 import os
 import shlex
@@ -14,8 +14,8 @@ import promises
 from faults import STOPPING
 
 KILLED = -signal.SIGKILL
-# Exit codes that each kind explains (docs/operations.md). A script of Slurm's has that
-# of its child in the way of shells.
+# Exit codes that each kind explains (docs/operations.md). A batch script of Slurm
+# passes on the exit code of its child, as shells do.
 KILLED_CHILD = 128 + signal.SIGKILL
 CODES = {
     "kill coordinator": {KILLED},
@@ -32,7 +32,7 @@ CODES = {
     "other servers": {KILLED, 143},
     "other workers": {KILLED, 143},
 }
-# SIGINT or SIGTERM so long after the first signal ends everything at once.
+# SIGINT or SIGTERM this many seconds after the first signal ends everything at once.
 IMPATIENT_SECONDS = 1.0
 NOW = 130
 LOSES_MEMBERS = ("kill", "kill several", "long pause", "failpoint", "damage alive")
@@ -60,7 +60,7 @@ def is_impatient(signals):
 
 
 def wait_for_members(run):
-    """Waits for daemons, which nobody restarts any more. None, or what is wrong."""
+    """Waits for daemons, which are no longer restarted. None, or what is wrong."""
     try:
         if run.way.takes_over():
             run.way.wait_for_members()
@@ -97,7 +97,7 @@ def go_on(run, code):
 
 
 def damage_files(run):
-    """Damages what the next start would read, once nobody writes there any more."""
+    """Damages what the next start would read, when no process writes there."""
     for fault in run.fired_now():
         if fault.kind == "damage" and not hasattr(fault, "folder"):
             causes.damage(run, fault, run.newest_checkpoint())

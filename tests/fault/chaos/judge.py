@@ -9,7 +9,7 @@ import jobs
 import promises
 import results
 
-# Between runs with other numbers of workers, whose sums round otherwise.
+# For runs with different numbers of workers, whose sums round differently.
 LOSS_TOLERANCE = 0.05
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trials that fail for a reason that is known and open.
+"""Trials that fail because of a known error that is not fixed.
 
 They are left out, with a word, unless --open or --only is given. Delete an entry
 together with the fault that it names.

@@ -115,7 +115,7 @@ def broken_in_last(run):
     if problem := broken_by_damage(fired, text):
         return problem
     if any(fault.kind not in HARMLESS for fault in fired):
-        return None  # another fault may have taken its place meanwhile
+        return None  # another fault may have hit its place meanwhile
     lost = set(LOST.findall(text))
     for fault in fired:
         if fault.kind not in KILLS:

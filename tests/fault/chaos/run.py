@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One trial: starts the processes of a job, lets its faults come after their numbers
-of steps, goes on after each end that a fault explains, and checks the last one."""
+"""One trial: starts the processes of a job, injects its faults at their steps, goes on
+after each end that a fault explains, and checks the last one."""
 
 import os
 import re
@@ -42,7 +42,7 @@ class Attempt:
         self.passes_over = None  # such a file, if the way takes an older one by itself
 
     def text(self):
-        """What its processes and its coordinator have said."""
+        """The output of its processes and its coordinator."""
         texts = []
         for path in (self.output, os.path.join(self.run_dir, "logs/coordinator.log")):
             try:

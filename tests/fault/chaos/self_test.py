@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether chaos notices what it looks for, on made-up runs: chaos.sh --self-test."""
+"""Whether chaos finds errors in made-up runs: chaos.sh --self-test."""
 
 import collections
 import json

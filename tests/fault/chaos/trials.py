@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A trial: everything that a seed determines, on every machine alike."""
+"""A trial: everything that a seed determines, equal on every machine."""
 
 import copy
 import random

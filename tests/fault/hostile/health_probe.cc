@@ -60,7 +60,7 @@ void HealthProbe::Ask(int port, int64_t* asked, int64_t* missed,
   failing = 0;
 }
 
-// What is read between two looks at a job that trains, is of that job.
+// A value that is read between two looks at a training job belongs to that job.
 void HealthProbe::LookAtLinks() {
   static const std::regex workers(
       R"(\ntributary_server_shared_memory_workers\{[^}]*\} ([0-9]+))");

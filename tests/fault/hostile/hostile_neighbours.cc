@@ -165,7 +165,7 @@ void HostileNeighbours::TalkNonsense(Count count) {
   }
 }
 
-// Bodies that are announced with a gigabyte.
+// Bodies whose announced length is a gigabyte.
 void HostileNeighbours::SendBodies(Count count) {
   const std::string piece(64 << 10, 'x');
   while (!attacks_.over()) {

@@ -36,8 +36,8 @@ class HostileNeighbours {
 
   // As AttackThreads.
   std::map<std::string, int64_t> Counts() const { return attacks_.Counts(); }
-  // Pages that were read under a foreign name, and false hellos that were
-  // welcome.
+  // How many pages were read under a foreign name, and how many false hellos
+  // were accepted.
   int64_t let_through() const { return let_through_; }
 
  private:

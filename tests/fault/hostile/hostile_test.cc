@@ -173,7 +173,7 @@ class HostileTest : public FaultTest {
   }
 
   void Expect(const testing::HealthProbe::Result& result) {
-    // On a busy machine single answers come late.
+    // On a busy machine some answers come late.
     EXPECT_LT(2 * result.missed, result.asked);
     EXPECT_LT(2 * result.missed_pages, result.asked_pages);
     if (shares_memory_ && result.looks > 0) {
@@ -207,7 +207,7 @@ TEST_F(HostileTest, TheJobEndsAsIfNobodyAttacked) {
   const std::string undisturbed = Sha256("alone");
   absl::Duration attacked;
   int runs = 0;
-  // Over gRPC once, and for longer through shared memory by turns.
+  // One run over gRPC; further runs alternate with shared memory.
   while ((runs < 1 || attacked < absl::Seconds(seconds_)) && !HasFailure()) {
     const std::string run = absl::StrCat("attacked-", runs++);
     attacked += Run(run, idle_);

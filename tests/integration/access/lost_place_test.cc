@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A process that has lost its rank keeps its ticket, which never expires. After
-// a server was replaced, too, the ticket is worth nothing.
+// A process that has lost its rank keeps its ticket, which never expires. All
+// servers refuse the ticket, also a server that has been replaced since.
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 

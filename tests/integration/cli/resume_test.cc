@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `--resume` with other workers, batches and options, and what it finds where.
+// `--resume` with other workers, batches and options, and where it finds files.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -154,7 +154,7 @@ TEST_F(ChannelTest, AConnectionToADeadHostIsGivenUp) {
   EXPECT_EQ(relay.connections(), 2);
 }
 
-// The tests above have times of their own. A member gives its coordinator up
+// The tests above have times of their own. A member gives up its coordinator
 // after 30 s, so a dead connection must be noticed well before.
 TEST(ChannelArgumentsTest, EveryChannelPingsWithinTenSeconds) {
   const grpc::ChannelArguments common = CommonArguments();

@@ -39,7 +39,7 @@ TEST(EqualRanksTest, ADifferentStepBeginsAnew) {
   EXPECT_THAT(After(ranks, EqualRanks::kSteps - 1, {3, 3}), IsEmpty());
   EXPECT_THAT(After(ranks, 1, {3, 4}), IsEmpty());
   EXPECT_THAT(After(ranks, EqualRanks::kSteps - 1, {3, 3}), IsEmpty());
-  // Equal to another rank than before.
+  // Equal to a different rank than before.
   EqualRanks others;
   EXPECT_THAT(After(others, EqualRanks::kSteps - 1, {3, 4, 3}), IsEmpty());
   EXPECT_THAT(After(others, EqualRanks::kSteps - 1, {3, 4, 4}), IsEmpty());

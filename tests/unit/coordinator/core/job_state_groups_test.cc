@@ -104,7 +104,7 @@ TEST_F(JobStateGroupsTest, StepsThatAreComputedAgainAreProgress) {
   EXPECT_FALSE(state_->over()) << state_->message();
   PassHeard();
   EXPECT_EQ(state_->plan()->epoch(), 3u);
-  // Nobody gets anywhere any more.
+  // From here on no rank finishes a step.
   for (int s = 0; s < 40 && !state_->over(); ++s) {
     Send(1, {.begun = 101, .broken_group = "rank 0 is gone"});
     for (int p = 0; p < 15 && state_->wants_new_plan(); ++p) PassHeard();

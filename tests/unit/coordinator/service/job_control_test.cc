@@ -66,7 +66,7 @@ TEST(JobControlTest, ManyThreadsAgreeOnEveryStep) {
   EXPECT_EQ(control.Totals().samples, uint64_t{kWorkers} * kSteps);
 }
 
-// The steps before it show how a failure came about.
+// The steps before a failure show its cause.
 TEST(JobControlTest, AFailedJobTakesTheStepsThatWorkersStillReport) {
   ManualClock clock;
   JobState::Options options = Options();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a message about a table offers works: it is pasted into the job file or
-// into a shell, and the table is read.
+// The settings and commands in messages about tables work: they are pasted into
+// the job file or into a shell, and the table is read.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -75,7 +75,7 @@ TEST_F(ClaimedSocketTest, ABusyServerKeepsItsSocket) {
   }
   StartAnother();
   EXPECT_TRUE(Exists(address));
-  // Even without its lock: its queue is full, which is not death.
+  // Even without its lock: its queue is full, so the server lives.
   ASSERT_EQ(unlink((address + ".lock").c_str()), 0);
   StartAnother();
   EXPECT_TRUE(Exists(address));
