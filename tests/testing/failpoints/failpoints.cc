@@ -38,11 +38,23 @@ bool ReadEntry(std::string_view text, Entry* entry) {
   if (action == "kill") entry->action = Action::kKill;
   if (action == "stop") entry->action = Action::kStop;
   if (action == "error") entry->action = Action::kError;
+  if (action == "hold") entry->action = Action::kHold;
   if (action.substr(0, 6) == "delay=") {
     entry->delay_ms = NumberIn(action.substr(6));
     entry->action = entry->delay_ms < 0 ? Action::kNone : Action::kDelay;
   }
   return entry->nth > 0 && entry->action != Action::kNone;
+}
+
+// True for the first caller among all processes that share the directory.
+bool LeavesMark(const Entry& entry, std::string_view text) {
+  if (entry.file.empty()) return true;
+  const int fd =
+      open(entry.file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  if (fd < 0) return false;
+  const ssize_t written = write(fd, text.data(), text.size());
+  close(fd);
+  return written == static_cast<ssize_t>(text.size());
 }
 
 // Never destroyed: other threads may pass failpoints while the process exits.
@@ -66,24 +78,16 @@ bool ReadEntries(std::string_view text, std::vector<Entry>* entries) {
   return true;
 }
 
-Failpoints::Failpoints(std::string_view entries, std::string_view fired)
-    : directory_(fired) {
+Failpoints::Failpoints(std::string_view entries, std::string_view fired) {
   if (!ReadEntries(entries, &entries_)) {
     fprintf(stderr, "TRIBUTARY_FAILPOINT is no name:nth:action: %s\n",
             std::string(entries).c_str());
     abort();
   }
-}
-
-// True for the first caller among all processes that share the directory.
-bool Failpoints::LeavesMark(const Entry& entry, std::string_view text) const {
-  if (directory_.empty()) return true;
-  const int fd = open((directory_ + "/" + entry.id).c_str(),
-                      O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-  if (fd < 0) return false;
-  const ssize_t written = write(fd, text.data(), text.size());
-  close(fd);
-  return written == static_cast<ssize_t>(text.size());
+  if (fired.empty()) return;
+  for (Entry& entry : entries_) {
+    entry.file = std::string(fired) + "/" + entry.id;
+  }
 }
 
 const Entry* Failpoints::Reach(std::string_view name) {
@@ -109,6 +113,10 @@ bool Act(const Entry& entry) {
   if (entry.action == Action::kStop) kill(getpid(), SIGSTOP);
   if (entry.action == Action::kDelay) {
     std::this_thread::sleep_for(std::chrono::milliseconds(entry.delay_ms));
+  }
+  while (entry.action == Action::kHold &&
+         access(entry.file.c_str(), F_OK) == 0) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   return entry.action == Action::kError;
 }

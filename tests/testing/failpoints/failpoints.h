@@ -20,13 +20,14 @@
 //   stop        stops itself with SIGSTOP until it is continued
 //   error       takes the error branch of TRIBUTARY_FAILPOINT_OR
 //   delay=MS    sleeps for MS milliseconds
+//   hold        sleeps, in this thread alone, while the entry's file is there
 // With a DIRECTORY, each entry fires once: in the first process that reaches
 // it, and not again in its replacement. It leaves the file DIRECTORY/name:nth
 // with one line, the process ID and the action. Without a DIRECTORY, the entry
 // fires in every process.
 namespace tributary::failpoint {
 
-enum class Action { kNone, kKill, kStop, kError, kDelay };
+enum class Action { kNone, kKill, kStop, kError, kDelay, kHold };
 
 struct Entry {
   std::string id;  // name:nth
@@ -35,6 +36,7 @@ struct Entry {
   std::string what;  // the action as written in the entry
   Action action = Action::kNone;
   int64_t delay_ms = 0;
+  std::string file;  // DIRECTORY/name:nth; empty: there is none
 };
 
 // Parses entries separated by commas. False when one is malformed.
@@ -52,9 +54,6 @@ class Failpoints {
   const Entry* Reach(std::string_view name);
 
  private:
-  bool LeavesMark(const Entry& entry, std::string_view text) const;
-
-  const std::string directory_;
   std::vector<Entry> entries_;  // fixed at construction
 
   std::mutex mu_;

@@ -4,8 +4,11 @@
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
+#include <atomic>
+#include <filesystem>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "tests/testing/failpoints/failpoints.h"
@@ -81,6 +84,21 @@ TEST_F(FailpointTest, StopStopsTheProcessUntilItIsContinued) {
   kill(child, SIGCONT);
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_EQ(WEXITSTATUS(status), 7);
+}
+
+TEST_F(FailpointTest, HoldKeepsOneThreadUntilTheMarkIsRemoved) {
+  Failpoints failpoints("a:1:hold", folder());
+  std::atomic<bool> held{true};
+  std::thread visitor([&] {
+    Fails(failpoints, "a");
+    held = false;
+  });
+  while (!std::filesystem::exists(Path("a:1"))) std::this_thread::yield();
+  Fails(failpoints, "a");  // this thread goes on
+  EXPECT_TRUE(held);
+  std::filesystem::remove(Path("a:1"));
+  visitor.join();
+  EXPECT_FALSE(held);
 }
 
 int Branch() {
