@@ -166,7 +166,7 @@ absl::StatusOr<Normalization> Measure(const RawData& row, int64_t rows,
     return absl::InvalidArgumentError(absl::StrCat(
         row.name,
         ": standardize measures one mean for all features, but the "
-        "training source's normalize gives one for each; wanted the same "
+        "training source's normalize gives one for each; use the same "
         "normalize in both"));
   }
   TRIBUTARY_ASSIGN_OR_RETURN(const Series series,

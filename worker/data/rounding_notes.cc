@@ -72,8 +72,8 @@ std::vector<std::string> RoundingNotes(const Dataset& train,
       notes.push_back(absl::StrCat(
           features,
           ": float32 rounds these numbers, so that different ones may "
-          "become equal; with `normalize: standardize` the mean is taken off "
-          "before"));
+          "become equal; `normalize: standardize` subtracts the mean before "
+          "the rounding"));
     }
   }
   const std::vector<double>& offsets = normalization.offsets;
@@ -85,14 +85,13 @@ std::vector<std::string> RoundingNotes(const Dataset& train,
     notes.push_back(absl::StrCat(
         lost,
         ": float64 rounds these numbers, so that different ones may become "
-        "equal; take a constant off them in the file"));
+        "equal; subtract a constant from them in the file"));
   }
   if (Matters(train.target_rounding())) {
-    notes.push_back(absl::StrCat(TargetText(train, words),
-                                 ": float32 rounds these numbers to predict by "
-                                 "up to ",
-                                 train.target_rounding().most,
-                                 "; take a constant off them in the file"));
+    notes.push_back(absl::StrCat(
+        TargetText(train, words), ": float32 rounds these targets by up to ",
+        train.target_rounding().most,
+        "; subtract a constant from them in the file"));
   }
   return notes;
 }

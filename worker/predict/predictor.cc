@@ -102,8 +102,8 @@ absl::StatusOr<std::unique_ptr<Predictor>> Predictor::Open(
     return absl::NotFoundError(absl::StrCat(
         run,
         " has no weights.safetensors, because the run has not ended; "
-        "write a checkpoint's with `tributary export` and name them "
-        "with --weights"));
+        "export the weights of a checkpoint with `tributary export`, and "
+        "pass that file with --weights"));
   }
   TRIBUTARY_RETURN_IF_ERROR(predictor->LoadWeights());
   return predictor;

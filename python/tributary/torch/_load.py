@@ -152,8 +152,8 @@ def read_safetensors(path: Path) -> dict[str, torch.Tensor]:
     """The float32 tensors of a safetensors file."""
     if not path.is_file():
         raise Missing(
-            f"there is no {path}; of a run that has not ended write a checkpoint's "
-            "with `tributary export` and name them with `weights`"
+            f"there is no {path}; if the run has not ended, export the weights of a "
+            "checkpoint with `tributary export`, and pass that file as `weights`"
         )
     content = bytearray(path.read_bytes())
     try:

@@ -138,10 +138,9 @@ class Resolver {
     if (ignore.size() == ignored.size()) return columns;
     return absl::InvalidArgumentError(absl::StrCat(
         file_,
-        ": a column without a name, as other programs write numbers of "
-        "rows, is a feature only if columns.numeric or "
-        "columns.categorical names it; to leave it out, set "
-        "columns.ignore, as in ignore: ",
+        ": a column has no name and may hold row numbers, so it is a "
+        "feature only if columns.numeric or columns.categorical names it; to "
+        "leave it out, set columns.ignore, as in ignore: ",
         YamlList(ignore)));
   }
 
@@ -204,7 +203,8 @@ class Resolver {
   }
 
   absl::Status Twice(const std::string& name, const char* field) const {
-    return Error(field, name, "stands twice in the header; use numbers");
+    return Error(field, name,
+                 "appears twice in the header; name the column by its number");
   }
 
   // `text`: numbers that are not all names of the header, which has `name`.
@@ -324,8 +324,8 @@ absl::Status CheckColumnsAlike(const CsvColumnRoles& roles,
     return absl::InvalidArgumentError(absl::StrCat(
         place, ": column ", CsvColumnText(header, found[i]), ": wanted ",
         Quoted(name),
-        " in this place as in the training data; to find columns in any place, "
-        "name all that are used",
+        " at this position, as in the training data; if the columns may have "
+        "another order, name all that are used",
         found.size() > kMostNamed
             ? ""
             : absl::StrCat(", as in ", ColumnsSetting(train, train_header))));

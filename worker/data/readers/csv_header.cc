@@ -66,8 +66,8 @@ std::string NoHeaderText(absl::string_view name, absl::string_view why) {
   return absl::StrCat("wanted a header with the names of the columns, got ",
                       Quoted(name), ", ", why,
                       "; if the file has no header, set csv.header, as in "
-                      "header: false, and if "
-                      "these are names, set header: true");
+                      "header: false; if this row has the names, set header: "
+                      "true");
 }
 
 }  // namespace tributary

@@ -60,8 +60,8 @@ std::string DelimiterHint(absl::Span<const absl::string_view> fields,
   const char other = OtherDelimiter(fields, delimiter);
   if (other == 0) return "";
   return absl::StrCat(
-      "; the delimiter of the fields seems to be another one, so set "
-      "csv.delimiter, as in delimiter: ",
+      "; the fields seem to have another delimiter; set csv.delimiter, as in "
+      "delimiter: ",
       YamlText(absl::string_view(&other, 1)));
 }
 

@@ -242,7 +242,8 @@ absl::Status StoredRows::CheckUnchanged() const {
   if (checksums_.empty()) {
     return absl::DataLossError(absl::StrCat(
         columns_.layout.name,
-        " was written to while the job began to read it; start the job again"));
+        " was modified while the job read it for the first time; start the "
+        "job again"));
   }
   TRIBUTARY_RETURN_IF_ERROR(Compare(checksums_));
   stamps_ = std::move(now);

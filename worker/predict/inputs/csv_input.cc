@@ -150,7 +150,7 @@ absl::StatusOr<int> CsvInput::Find(const v1::CsvColumn& column) const {
         std::count(header_.begin(), header_.end(), header_[index]) == 1) {
       return rows_.Error(absl::StrCat(
           "wanted the columns in the order of the training data, where column ",
-          index, " has no name or one that stands twice, got ",
+          index, " has no name or a name that appears twice, got ",
           Quoted(header_[index])));
     }
     return index;
@@ -167,8 +167,8 @@ absl::StatusOr<int> CsvInput::Find(const v1::CsvColumn& column) const {
                      " as in the training data, the header has none", hint));
   }
   if (std::find(found + 1, header_.end(), column.name()) != header_.end()) {
-    return rows_.Error(
-        absl::StrCat("column ", Quoted(column.name()), " stands there twice"));
+    return rows_.Error(absl::StrCat("column ", Quoted(column.name()),
+                                    " appears twice in the header"));
   }
   return static_cast<int>(found - header_.begin());
 }

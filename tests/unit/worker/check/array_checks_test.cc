@@ -68,8 +68,7 @@ TEST_F(ArrayChecksTest, NumbersThatFloat32RoundsAreANote) {
   const auto note = Check("1", "", "mse");
   TRIBUTARY_ASSERT_OK(note);
   EXPECT_THAT(*note, HasSubstr("job.yaml:3: " + Path("y.npy") +
-                               ": float32 rounds these numbers to predict by "
-                               "up to 1; "));
+                               ": float32 rounds these targets by up to 1; "));
 }
 
 TEST_F(ArrayChecksTest, WeightsToStartFromAreFinite) {

@@ -186,7 +186,8 @@ TEST_F(TableHintsTest, ATestSetWithColumnsInAnotherOrder) {
   Write(table.path, table.text);
   Write("test.csv", "b,a,y\n2,1,3\n");
   const std::string error = ErrorOfJob(table);
-  EXPECT_THAT(error, HasSubstr("column 0 (\"b\"): wanted \"a\" in this place"));
+  EXPECT_THAT(error,
+              HasSubstr("column 0 (\"b\"): wanted \"a\" at this position"));
   const size_t at = error.find("as in columns: {");
   ASSERT_NE(at, std::string::npos) << error;
   const std::string names = error.substr(at + 16, error.rfind('}') - at - 16);

@@ -238,8 +238,8 @@ TEST(FarFromZeroTest, ColumnsThatCannotKeepThemAreNamed) {
   EXPECT_THAT(WarningsOf(FarCsv("t.csv", FarTable(seconds), "")),
               ElementsAre(HasSubstr(
                   "t.csv: column 0 (\"t\"): float32 rounds these numbers, so "
-                  "that different ones may become equal; with `normalize: "
-                  "standardize` the mean is taken off before")));
+                  "that different ones may become equal; `normalize: "
+                  "standardize` subtracts the mean before the rounding")));
   EXPECT_THAT(WarningsOf(FarNpy(Eight<int64_t>("<i8", 1'700'000'000, 1), "")),
               ElementsAre(HasSubstr("x.npy: feature 0: float32 rounds")));
   // Float64 holds whole numbers up to 2^53.
@@ -257,14 +257,14 @@ TEST(FarFromZeroTest, TargetsThatCannotKeepThemAreNamed) {
   EXPECT_THAT(
       WarningsOf(FarCsv("t.csv", "t,y\n1,1700000000\n2,1700000001\n", "")),
       ElementsAre(HasSubstr("t.csv: column 1 (\"y\"): float32 rounds these "
-                            "numbers to predict by up to 1; ")));
+                            "targets by up to 1; ")));
   const std::string labels = WriteFile(
       "far.npy",
       Npy(NpyDict("<f8", "(8,)"), BytesOf(std::vector<double>(8, 1e8 + 1))));
   EXPECT_THAT(WarningsOf("npy { features: '" +
                          WriteFile("x.npy", Eight<float>("<f4", 0, 1)) +
                          "' labels: '" + labels + "' }"),
-              ElementsAre(HasSubstr("far.npy: float32 rounds these numbers")));
+              ElementsAre(HasSubstr("far.npy: float32 rounds these targets")));
 }
 
 }  // namespace

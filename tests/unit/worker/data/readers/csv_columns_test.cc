@@ -87,12 +87,12 @@ TEST(CsvColumnNumbersTest, WhatIsNoNumberIsAName) {
 
 TEST(CsvColumnNumbersTest, ANumberThatTwoNamesAreIsTold) {
   EXPECT_THAT(ErrorWith({"y", {"0-1"}, {}, {}}, {"0", "1", "1.0", "y"}),
-              HasSubstr("\"1.0\" stands twice in the header"));
+              HasSubstr("\"1.0\" appears twice in the header"));
 }
 
 TEST(CsvColumnNumbersTest, AColumnWithoutANameIsNoFeatureByDefault) {
   const std::string error = ErrorWith({"y", {}, {}, {}}, {"", "a", "y"});
-  EXPECT_THAT(error, HasSubstr("f.csv: a column without a name"));
+  EXPECT_THAT(error, HasSubstr("f.csv: a column has no name"));
   EXPECT_THAT(error, HasSubstr("as in ignore: [\"\"]"));
   EXPECT_THAT(NumericOf({"y", {}, {}, {""}}, {"", "a", "y", ""}),
               ElementsAre(1));

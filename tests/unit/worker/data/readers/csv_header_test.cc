@@ -71,7 +71,7 @@ TEST(CsvHeaderTest, TheMessageSaysBothRemedies) {
   EXPECT_EQ(ErrorOf(ReadDoubtful("\n1,2\n3,4\n", {"1", {}, {}, {}})),
             "t.csv: line 2: wanted a header with the names of the columns, got "
             "\"1\", which looks like data; if the file has no header, set "
-            "csv.header, as in header: false, and if these are names, set "
+            "csv.header, as in header: false; if this row has the names, set "
             "header: true");
 }
 

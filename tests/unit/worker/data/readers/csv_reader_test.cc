@@ -141,11 +141,12 @@ TEST(CsvReaderTest, ColumnsThatGoByPlaceHaveTheNamesOfTheTraining) {
     return ReadTestCsv(file, options, TargetKind::kReal, words, &warnings);
   };
   const CsvColumnNames by_default = {"y", {}, {}, {}};
-  EXPECT_EQ(ErrorOf(read(by_default, "\nb,a,c,y\n2,1,3,0\n")),
-            "test.csv: line 2: column 0 (\"b\"): wanted \"a\" in this place as "
-            "in the training data; to find columns in any place, name all that "
-            "are used, as in columns: {label: \"y\", numeric: [\"a\", \"b\", "
-            "\"c\"]}");
+  EXPECT_EQ(
+      ErrorOf(read(by_default, "\nb,a,c,y\n2,1,3,0\n")),
+      "test.csv: line 2: column 0 (\"b\"): wanted \"a\" at this position, "
+      "as in the training data; if the columns may have another order, "
+      "name all that are used, as in columns: {label: \"y\", numeric: "
+      "[\"a\", \"b\", \"c\"]}");
   EXPECT_THAT(ErrorOf(read(by_default, "a,b,d,y\n1,2,3,0\n")),
               HasSubstr("column 2 (\"d\"): wanted \"c\""));
   EXPECT_THAT(ErrorOf(read({"y", {"0-1"}, {}, {}}, "b,a,c,y\n2,1,3,0\n")),
@@ -293,7 +294,8 @@ TEST(CsvColumnsTest, WhatCannotBeMeantIsTold) {
             "f.csv: column 0 (\"a\") is named twice, in columns.label and "
             "columns.categorical");
   EXPECT_THAT(ColumnsError({"a", {}, {}, {}}, {"a", "b", "a", "c"}),
-              HasSubstr("\"a\" stands twice in the header; use numbers"));
+              HasSubstr("\"a\" appears twice in the header; name the column "
+                        "by its number"));
   EXPECT_EQ(ColumnsError({"a", {}, {}, {"b", "c", "d"}}),
             "f.csv: no column is left to learn from");
 }

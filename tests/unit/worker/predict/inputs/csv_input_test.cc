@@ -113,9 +113,9 @@ TEST_F(CsvInputTest, AnErrorNamesFileLineAndColumn) {
   EXPECT_THAT(ReadAll("age,colour\n1,red\n"),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        "rows.csv: line 1: wanted a column \"mass\""));
-  EXPECT_THAT(
-      ReadAll("age,mass,colour,age\n1,2,red,4\n"),
-      StatusIs(absl::StatusCode::kInvalidArgument, "stands there twice"));
+  EXPECT_THAT(ReadAll("age,mass,colour,age\n1,2,red,4\n"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "\"age\" appears twice in the header"));
   EXPECT_THAT(ReadAll(""), StatusIs(absl::StatusCode::kInvalidArgument,
                                     "rows.csv: wanted rows"));
 }
@@ -144,15 +144,15 @@ TEST_F(CsvInputTest, AColumnWithoutANameOfItsOwnKeepsItsPlace) {
   table_.mutable_csv()->mutable_numeric(0)->clear_name();  // column 1
   EXPECT_THAT(ReadAll("animal,mass,colour,mass\n", {}).status(),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       "\"mass\" stands there twice"));
+                       "\"mass\" appears twice in the header"));
   const auto data = ReadAll("x,,colour,mass\ndog,5,red,2\n");
   TRIBUTARY_ASSERT_OK(data);
   EXPECT_THAT(data->numbers, ElementsAre(5, 2));
   EXPECT_THAT(ReadAll(",x,colour,mass\n5,dog,red,2\n"),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        "rows.csv: line 1: wanted the columns in the order of "
-                       "the training data, where column 1 has no name or one "
-                       "that stands twice, got \"x\""));
+                       "the training data, where column 1 has no name or a "
+                       "name that appears twice, got \"x\""));
 }
 
 TEST_F(CsvInputTest, AClassMayLookLikeAMissingLabel) {
