@@ -45,8 +45,9 @@ void SnapshotCollector::Add(int64_t step, BlockSnapshot block,
     given_up_.push_back(
         {.step = waiting_->step,
          .file = absl::ResourceExhaustedError(absl::StrCat(
-             "the disk is slower than the checkpoints: that of step ",
-             waiting_->step, " still waited when step ", step, " was due")),
+             "the disk is too slow: the checkpoint of step ", waiting_->step,
+             " was still waiting to be written when that of step ", step,
+             " was due")),
          .pause_seconds = 1e-6 * static_cast<double>(waiting_->pause_micros)});
   }
   waiting_ = std::move(open);

@@ -64,21 +64,21 @@ absl::Status CheckFits(const v1::JobSpec& job, const DataStretch& before,
       before.rows_unknown ? OrderByJob(job.data()) : now.order;
   if (order != before.order) {
     return WithinEpoch(at, "whose rows come in the order \"", before.order,
-                       "\"; in the order \"", order,
-                       "\" some would come twice and others never: keep the "
-                       "order");
+                       "\"; with the order \"", order,
+                       "\" some rows would be used twice and others never; "
+                       "keep the order");
   }
   if (before.rows_unknown ? !MayBe(before, now) : before.rows != now.rows) {
     return WithinEpoch(
         at, "which has ", before.rows_unknown ? "at most " : "", before.rows,
-        " rows; of the ", now.rows,
-        " rows that are there now some would come twice and others never: go "
-        "on with the same rows");
+        " rows; there are ", now.rows,
+        " rows now, so some would be used twice and others never; continue "
+        "with the same rows");
   }
   if (at.row % now.global_batch != 0) {
     return WithinEpoch(
-        at, "which is no multiple of the global batch of ", now.global_batch,
-        " rows, so rows would come twice or never: go on with ",
+        at, "which is not a multiple of the global batch of ", now.global_batch,
+        " rows, so rows would be used twice or never; continue with ",
         job.has_program() ? absl::StrCat("as many ranks times rows as before, ",
                                          before.global_batch, " rows")
                           : absl::StrCat("--set data.global_batch_size=",

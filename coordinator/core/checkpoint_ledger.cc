@@ -100,7 +100,7 @@ void CheckpointLedger::Bound() {
     // now.
     const int64_t step = written(open[0]) < holders_.size() ? open[0] : open[1];
     const std::string others =
-        absl::StrCat(", and ", open.size() - 1, " others wait");
+        absl::StrCat(", and ", open.size() - 1, " other checkpoints wait");
     Fail(step,
          written(step) < holders_.size()
              ? absl::StrCat("only ", written(step), " of ", holders_.size(),

@@ -153,9 +153,9 @@ absl::Status JobPlan::AddCourse(const v1::DeclareModelRequest& request,
   const std::string difference =
       CourseDifference(declaration_.course(), request.course());
   if (!difference.empty()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("worker ", request.rank(), " takes ", difference,
-                     ": do all run the same program with the same data?"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "worker ", request.rank(), " takes ", difference,
+        "; check that all ranks run the same program with the same data"));
   }
   if (request.course_size() > declaration_.course_size()) {
     *declaration_.mutable_course() = request.course();

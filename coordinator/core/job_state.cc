@@ -89,9 +89,10 @@ void JobState::GoBack(int64_t step, const std::string& folder,
   if (over() || plan() == nullptr) return;
   if (const int64_t since = course().last().step; step < since) {
     return Fail(absl::StrCat(
-        why, "; the job takes other batches since step ", since,
-        " and cannot go back to step ", step, " by itself",
-        folder.empty() ? "" : absl::StrCat(": go on with --resume ", folder)));
+        why, "; the batches changed after step ", since,
+        ", so the job cannot roll back to step ", step, " by itself",
+        folder.empty() ? ""
+                       : absl::StrCat("; continue with --resume ", folder)));
   }
   SetRestorePoint(step, folder);
   notices_.push_back(std::string(why));

@@ -193,9 +193,9 @@ absl::Status Membership::CheckHolder(v1::Role role, uint32_t index,
       places[index].incarnation == incarnation) {
     return absl::OkStatus();
   }
-  return absl::FailedPreconditionError(
-      absl::StrCat(is_server ? "server " : "rank ", index,
-                   " is not held by incarnation ", incarnation));
+  return absl::FailedPreconditionError(absl::StrCat(
+      is_server ? "server " : "rank ", index, " is not held by incarnation ",
+      incarnation, "; the place was lost, or another process holds it"));
 }
 
 int64_t Membership::Report(const v1::HeartbeatRequest& heartbeat,

@@ -182,12 +182,12 @@ std::string DeclarationDifference(const v1::DeclareModelRequest& first,
                         first.steps_per_epoch());
   }
   if (OtherData(first.data_checksum(), other.data_checksum())) {
-    return absl::StrFormat("training data of checksum %08x instead of %08x",
+    return absl::StrFormat("training data with checksum %08x instead of %08x",
                            other.data_checksum(), first.data_checksum());
   }
   if (OtherData(first.evaluation_checksum(), other.evaluation_checksum())) {
     return absl::StrFormat(
-        "validation and test data of checksum %08x instead of %08x",
+        "validation and test data with checksum %08x instead of %08x",
         other.evaluation_checksum(), first.evaluation_checksum());
   }
   return SettingsDifference(first, other);

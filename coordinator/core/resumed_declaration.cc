@@ -60,11 +60,12 @@ absl::Status CheckCourse(const v1::DeclareModelRequest& request,
   if (manifest == nullptr || !LacksCourse(job, *manifest)) {
     return absl::OkStatus();
   }
-  return absl::FailedPreconditionError(absl::StrCat(
-      "the checkpoint does not say how its ", manifest->workers_size(),
-      " ranks have taken their rows, so ", job.cluster().workers(),
-      " ranks cannot go on there: go on with --workers ",
-      manifest->workers_size()));
+  return absl::FailedPreconditionError(
+      absl::StrCat("the checkpoint does not record which rows its ",
+                   manifest->workers_size(), " ranks have taken, so ",
+                   job.cluster().workers(),
+                   " ranks cannot continue from it; continue with --workers ",
+                   manifest->workers_size()));
 }
 
 std::string CourseDifference(const SavedCourse& first,
@@ -137,9 +138,9 @@ std::string RanksChange(const v1::JobSpec& job,
                         const v1::CheckpointManifest& manifest) {
   if (!LacksCourse(job, manifest)) return "";
   return absl::StrCat(
-      "the checkpoint does not say how its ", manifest.workers_size(),
-      " ranks have taken their rows: with ", job.cluster().workers(),
-      " ranks the program itself must find where it goes on");
+      "the checkpoint does not record which rows its ", manifest.workers_size(),
+      " ranks have taken; with ", job.cluster().workers(),
+      " ranks the program must find its own position in the data");
 }
 
 }  // namespace tributary

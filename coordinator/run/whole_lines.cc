@@ -47,12 +47,11 @@ absl::Status CutToWholeLines(const std::string& path) {
 
 std::string BadLines::Text(const std::string& file) const {
   if (count == 0) return "";
-  return absl::StrCat(file, " has ", count,
-                      count == 1 ? " line that cannot be read, from byte "
-                                 : " lines that cannot be read, the first from "
+  return absl::StrCat(file, ": skipped ", count,
+                      count == 1 ? " line that cannot be read, at byte "
+                                 : " lines that cannot be read, the first at "
                                    "byte ",
-                      first_byte, count == 1 ? " on; it is" : " on; they are",
-                      " left out");
+                      first_byte);
 }
 
 BadLines ForEachLine(const std::string& path, uint64_t from_byte,

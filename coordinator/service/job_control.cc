@@ -61,7 +61,7 @@ absl::Status JobControl::Hold(const absl::Condition& decided, uint32_t wait_ms,
   if (!decided.Eval() && held >= most) {
     return absl::ResourceExhaustedError(
         absl::StrCat(held, observes ? " calls of observers" : " calls",
-                     " wait at this coordinator, try again later"));
+                     " already wait at this coordinator; try again later"));
   }
   ++held;
   AwaitFor(&mu_, decided,

@@ -18,9 +18,10 @@ absl::Status JobCore::ReportEvaluation(
   // coordinator had. Until it has sent them again, a later evaluation must not
   // be complete.
   if (request.term() < saver_.term() && saver_.term() > 1) {
-    return absl::AbortedError(absl::StrCat(
-        "an evaluation for the coordinator of term ", request.term(),
-        "; this one has term ", saver_.term(), ": send it again with that"));
+    return absl::AbortedError(
+        absl::StrCat("the evaluation names term ", request.term(),
+                     ", this coordinator has term ", saver_.term(),
+                     "; send it again with term ", saver_.term()));
   }
   if (request.test()) {
     TRIBUTARY_RETURN_IF_ERROR(reports_.AddTest(request));

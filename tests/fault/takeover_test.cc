@@ -177,7 +177,7 @@ TEST_F(TakeoverTest, ADamagedLogKeepsNoSuccessorFromGoingOn) {
   coordinator->Signal(SIGTERM);
   EXPECT_EQ(coordinator->Wait(kSoon), 128 + SIGTERM) << coordinator->output();
   EXPECT_THAT(coordinator->output(),
-              HasSubstr("metrics.jsonl has 1 line that cannot be read"));
+              HasSubstr("metrics.jsonl: skipped 1 line that cannot be read"));
   for (auto& member : members) EXPECT_EQ(member->Wait(kSoon), 0);
   EXPECT_EQ(Summary("run")["status"], "interrupted");
 }

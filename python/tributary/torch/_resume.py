@@ -97,7 +97,7 @@ class Loop:
 
     def _goes_on(self) -> bool:
         """Whether epochs are left. Before the first step, tells the job how this loop
-        takes its rows. The job refuses if rows would come twice or never."""
+        takes its rows. The job refuses if rows would be used twice or never."""
         session = self._cluster._joined()
         position = session.position
         if position is None:

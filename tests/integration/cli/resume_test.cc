@@ -103,7 +103,7 @@ TEST_F(ResumeTest, WhatCannotBeExactIsRefusedWithARemedy) {
   Train(3, "first");
   EXPECT_EQ(Resume("first", "refused", {"--workers", "2"}), 2);
   EXPECT_THAT(output_,
-              HasSubstr("24 rows into epoch 1, which is no multiple of "
+              HasSubstr("24 rows into epoch 1, which is not a multiple of "
                         "the global batch of 16 rows"));
   EXPECT_THAT(output_, HasSubstr("--set data.global_batch_size=8"));
   EXPECT_EQ(Resume("first", "refused", {"--set", "data.shuffle={seed: 5}"}), 2);

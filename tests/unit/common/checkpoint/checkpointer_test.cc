@@ -125,7 +125,8 @@ TEST_F(CheckpointerTest, ACutThatWaitsGivesWayToALaterOneAndIsTold) {
   EXPECT_EQ(written[1].step, 20) << "results are told in the order of steps";
   EXPECT_THAT(written[1].file.status(),
               StatusIs(absl::StatusCode::kResourceExhausted,
-                       "that of step 20 still waited when step 30 was due"));
+                       "the checkpoint of step 20 was still waiting to be "
+                       "written when that of step 30 was due"));
   EXPECT_EQ(written[2].step, 30);
   TRIBUTARY_EXPECT_OK(written[2].file);
 }

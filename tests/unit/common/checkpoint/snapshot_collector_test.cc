@@ -78,7 +78,8 @@ TEST_F(SnapshotCollectorTest, AWaitingStepGivesWayToALaterOne) {
   EXPECT_DOUBLE_EQ(work.failed[1].pause_seconds, 20e-6);
   EXPECT_THAT(work.failed[1].file.status(),
               StatusIs(absl::StatusCode::kResourceExhausted,
-                       "that of step 20 still waited when step 30 was due"));
+                       "the checkpoint of step 20 was still waiting to be "
+                       "written when that of step 30 was due"));
   EXPECT_FALSE(collector_.due());
 }
 

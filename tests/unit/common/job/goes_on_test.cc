@@ -138,7 +138,7 @@ TEST(CheckGoesOnTest, BatchesThatDoNotFitTheOpenEpochAreRefused) {
   TRIBUTARY_EXPECT_OK(GoesOnAfter(6, Epochs(2, 3)));  // 48 rows, batches of 24
   EXPECT_THAT(GoesOnAfter(4, Epochs(2, 3)),
               StatusIs(absl::StatusCode::kFailedPrecondition,
-                       "32 rows into epoch 1, which is no multiple of the "
+                       "32 rows into epoch 1, which is not a multiple of the "
                        "global batch of 24 rows"));
   v1::JobSpec other = Epochs(2);
   other.mutable_data()->mutable_shuffle()->set_seed(3);

@@ -65,17 +65,18 @@ TEST(JobCourseTest, RowsThatWouldComeTwiceOrNeverAreRefused) {
     EXPECT_THAT(course, StatusIs(absl::StatusCode::kFailedPrecondition, why));
   };
   refused(GoOnAfter3(CourseJob(8, 2)),
-          "the checkpoint is 24 rows into epoch 1, which is no multiple of the "
-          "global batch of 16 rows, so rows would come twice or never: go on "
-          "with --set data.global_batch_size=8, or take a checkpoint of the "
-          "end of an epoch");
+          "the checkpoint is 24 rows into epoch 1, which is not a multiple of "
+          "the global batch of 16 rows, so rows would be used twice or never; "
+          "continue with --set data.global_batch_size=8, or take a checkpoint "
+          "of the end of an epoch");
   refused(GoOnAfter3(CourseJob(8), 80),
-          "which has 64 rows; of the 80 rows that are there now");
+          "which has 64 rows; there are 80 rows now");
   v1::JobSpec job = CourseJob(8);
   job.mutable_data()->mutable_shuffle()->set_seed(8);
-  refused(GoOnAfter3(job), "in the order \"shuffle: {seed: 8}\" some would");
+  refused(GoOnAfter3(job),
+          "with the order \"shuffle: {seed: 8}\" some rows would");
   job.mutable_data()->mutable_shuffle()->set_none(true);
-  refused(GoOnAfter3(job), "in the order \"shuffle: none\" some would");
+  refused(GoOnAfter3(job), "with the order \"shuffle: none\" some rows would");
 }
 
 TEST(JobCourseTest, AtTheEndOfAnEpochEverythingMayChange) {

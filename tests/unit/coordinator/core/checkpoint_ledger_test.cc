@@ -211,7 +211,8 @@ TEST(CheckpointLedgerTest, CheckpointsThatWaitAreBounded) {
   ledger.Add(kServer0, Written(17, "f"));
   EXPECT_THAT(ledger.TakeNotices(),
               ElementsAre("the checkpoint of step 1 failed: only 1 of 2 "
-                          "servers have written it, and 16 others wait"));
+                          "servers have written it, and 16 other checkpoints "
+                          "wait"));
   EXPECT_THAT(ledger.TakeFailed(), ElementsAre(1));
   for (int64_t step = 2; step <= 17; ++step)
     ledger.Add(kServer1, Written(step, "g"));
@@ -317,7 +318,7 @@ TEST(CheckpointLedgerTest, WholeOnesThatWaitForTheirManifestsAreBoundedToo) {
   }
   EXPECT_THAT(ledger.TakeNotices(),
               ElementsAre("the checkpoint of step 2 failed: its manifest is "
-                          "not written yet, and 16 others wait"));
+                          "not written yet, and 16 other checkpoints wait"));
   ASSERT_TRUE(ledger.Next().has_value());
   EXPECT_EQ(ledger.Next()->step, 1);
   ledger.Add(kServer0, Written(last + 1, "a"));

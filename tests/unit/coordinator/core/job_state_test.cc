@@ -65,9 +65,10 @@ TEST_F(JobStateTest, WorkersWithOtherDataAreRefused) {
   EXPECT_TRUE(Declare(second, 10, 100, 0, 0).ok()) << "generated";
   const absl::Status other = Declare(second, 10, 100, 0, 0xdef);
   EXPECT_EQ(other.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(other.message()),
-              HasSubstr("worker 1 declares training data of checksum 00000def "
-                        "instead of 00000abc"));
+  EXPECT_THAT(
+      std::string(other.message()),
+      HasSubstr("worker 1 declares training data with checksum 00000def "
+                "instead of 00000abc"));
 }
 
 TEST_F(JobStateTest, WorkersWithOtherTestDataAreRefused) {
@@ -81,7 +82,7 @@ TEST_F(JobStateTest, WorkersWithOtherTestDataAreRefused) {
   const absl::Status other = Declare(second, 10, 100, 0, 1, 0xdef);
   EXPECT_EQ(other.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(other.message()),
-              HasSubstr("worker 1 declares validation and test data of "
+              HasSubstr("worker 1 declares validation and test data with "
                         "checksum 00000def instead of 00000abc"));
 }
 

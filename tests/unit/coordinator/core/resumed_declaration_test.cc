@@ -84,8 +84,8 @@ TEST(ResumedDeclarationTest, AProgramWithOtherRanksMustKnowItsRows) {
   CourseToProto(WithBatchesOf12(), request.mutable_course());
   EXPECT_THAT(CheckCourse(request, job, &manifest),
               StatusIs(absl::StatusCode::kFailedPrecondition,
-                       "so 3 ranks cannot go on there: go on with --workers "
-                       "2"));
+                       "so 3 ranks cannot continue from it; continue with "
+                       "--workers 2"));
   *manifest.mutable_course() = request.course();
   TRIBUTARY_EXPECT_OK(CheckCourse(request, job, &manifest));
   EXPECT_EQ(RanksChange(job, manifest), "");
@@ -140,9 +140,9 @@ TEST_F(JobStateCourseTest, NobodyGoesBackToBeforeOtherBatches) {
   state_->GoBack(2, "/checkpoints/step-2", "it is damaged");
   EXPECT_EQ(state_->phase(), v1::JOB_PHASE_FAILED);
   EXPECT_THAT(state_->message(),
-              HasSubstr("it is damaged; the job takes other batches since step "
-                        "3 and cannot go back to step 2 by itself: go on with "
-                        "--resume /checkpoints/step-2"));
+              HasSubstr("it is damaged; the batches changed after step 3, so "
+                        "the job cannot roll back to step 2 by itself; "
+                        "continue with --resume /checkpoints/step-2"));
 }
 
 TEST_F(JobStateCourseTest, AJobThatGoesOnTellsWhatHasChanged) {

@@ -156,9 +156,9 @@ TEST_F(MetricsFileTest, BadLinesAreLeftOutAndCounted) {
   EXPECT_THAT(read_, ElementsAre(1, 2, 4, 5, 6, 7, 8, 9));
   EXPECT_EQ(file.bad_lines().count, 1);
   EXPECT_EQ(file.bad_lines().first_byte, third);
-  EXPECT_EQ(file.bad_lines().Text("f"),
-            absl::StrCat("f has 1 line that cannot be read, from byte ", third,
-                         " on; it is left out"));
+  EXPECT_EQ(
+      file.bad_lines().Text("f"),
+      absl::StrCat("f: skipped 1 line that cannot be read, at byte ", third));
   const std::string bad[] = {"",
                              "no JSON",
                              "[1]",
@@ -177,7 +177,7 @@ TEST_F(MetricsFileTest, BadLinesAreLeftOutAndCounted) {
     EXPECT_EQ(file.bad_lines().first_byte, 0u);
   }
   EXPECT_THAT(file.bad_lines().Text("f"),
-              HasSubstr("2 lines that cannot be read, the first from byte 0"));
+              HasSubstr("2 lines that cannot be read, the first at byte 0"));
 }
 
 // As a power cut leaves it on some file systems.

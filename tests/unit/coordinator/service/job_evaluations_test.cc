@@ -203,8 +203,8 @@ TEST_F(JobEvaluationsTest, ASenderThatDoesNotKnowTheTermHasToRepeatFirst) {
   ASSERT_TRUE(control_->ReportEvaluation(Part(1, 1, 2)).ok());
   EXPECT_THAT(control_->ReportEvaluation(Part(0, 2, 1)),
               StatusIs(absl::StatusCode::kAborted,
-                       "an evaluation for the coordinator of term 1; this one "
-                       "has term 2"));
+                       "the evaluation names term 1, this coordinator has "
+                       "term 2"));
   ASSERT_TRUE(control_->ReportEvaluation(Part(0, 1, 2)).ok());
   ASSERT_TRUE(control_->ReportEvaluation(Part(0, 2, 2)).ok());
   ASSERT_TRUE(control_->ReportEvaluation(Part(1, 2, 2)).ok());
