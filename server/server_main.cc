@@ -71,8 +71,8 @@ int main(int argc, char** argv) {
       .ExistingFolder();
   program.AddFlag("--shared-memory-any-user", &options.shared_memory_any_user,
                   "share memory with workers of every user of this machine, "
-                  "as in containers whose users differ; they show tickets all "
-                  "the same");
+                  "for containers with different users; tickets are still "
+                  "checked");
   program
       .AddOption("--join-timeout", &join_seconds,
                  "seconds to wait for the coordinator and for a free place")

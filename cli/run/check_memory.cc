@@ -82,7 +82,7 @@ absl::Status CheckMemory(const v1::JobSpec& job, const MemoryNeed& need,
                             : "",
       CountOf(cluster.workers(), "worker"), ", but this machine has ",
       FormatBytes(available->bytes), " left (", available->source,
-      "); wanted fewer workers, a smaller model or more machines"));
+      "); use fewer workers, a smaller model or more machines"));
 }
 
 absl::Status CheckMemoryOfModel(const v1::JobSpec& job) {

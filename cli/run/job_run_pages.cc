@@ -75,7 +75,7 @@ void JobRun::AwaitLastScrape() {
   };
   if (!awaited()) return;
   console_.Note(
-      "the pages stay until their reader has seen the end, at most a minute");
+      "waits up to a minute until Prometheus has scraped the end of the job");
   while (awaited()) absl::SleepFor(kScrapeLook);
 }
 

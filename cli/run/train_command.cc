@@ -40,7 +40,7 @@ constexpr char kTrainFooter[] =
     "      --listen 10.0.0.1:0   # over ssh; docs/operations.md: Several "
     "hosts\n\n"
     "Exit codes: 0 done, 1 the run failed, 2 command line or job are wrong,\n"
-    "130 interrupted, or 128 and the signal. A run that diverges is done,\n"
+    "130 interrupted, or 128 and the signal. A run that diverges ends with 0,\n"
     "unless the job says training: {divergence: fail}.";
 
 struct TrainOptions {

@@ -27,8 +27,9 @@ constexpr char kListFooter[] =
     "is\n"
     "shown once more, with what its run directory says. A coordinator with "
     "--tls\n"
-    "answers an operator's certificate alone, unless its run directory has "
-    "one.\n\n"
+    "answers only an operator's certificate: pass its folder with --tls, "
+    "unless\n"
+    "the run directory has one.\n\n"
     "Exit codes: 0, 2 the command line is wrong.";
 
 // What is wrong with a job that runs and has not answered.

@@ -19,8 +19,8 @@ void AddTelemetryOptions(CommandLine& command, TelemetryOptions* options) {
                   "serve these pages in clear text to other machines, too");
   command.AddOption(
       "--health-listen", &options->health_listen,
-      "HOST:PORT of this machine alone for /healthz, which\n"
-      "readers of the other pages cannot keep busy; default: none");
+      "loopback HOST:PORT for /healthz only, so that readers of\n"
+      "the other pages cannot delay health checks; default: none");
   const std::map<std::string, LogFormat> formats = {{"text", LogFormat::kText},
                                                     {"json", LogFormat::kJson}};
   command.AddChoice("--log-format", &options->log.format, formats,

@@ -51,7 +51,7 @@ absl::StatusOr<std::string> ReadSmallFile(const std::string& path,
     const int64_t left = absl::ToInt64Milliseconds(deadline - SteadyNow());
     if (left <= 0) {
       return absl::InvalidArgumentError(
-          absl::StrCat(path, ": its writer was not done within ",
+          absl::StrCat(path, ": its writer did not finish within ",
                        absl::FormatDuration(patience)));
     }
     pollfd ready{.fd = file.get(), .events = POLLIN, .revents = 0};

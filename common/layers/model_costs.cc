@@ -219,8 +219,8 @@ double ModelCosts::backward_flops() const {
 absl::StatusOr<ModelCosts> CostsOfModel(const v1::ModelSpec& model,
                                         const Shape& sample_shape) {
   if (!CheckShape(sample_shape).ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a sample wants from 1 to ", kMostElements, " elements"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a sample must have from 1 to ", kMostElements, " elements"));
   }
   ModelWalk walk(model);
   TRIBUTARY_ASSIGN_OR_RETURN(

@@ -7,7 +7,7 @@ namespace tributary {
 
 LeaveOnSignal::LeaveOnSignal(Member* member, const std::string& name)
     : last_words_([member, name] {
-        spdlog::warn("SIGTERM: gives {} back and ends", name);
+        spdlog::warn("SIGTERM: gives back the place of {} and ends", name);
         member->Leave("it got SIGTERM");
         spdlog::default_logger()->flush();
       }) {}

@@ -80,7 +80,7 @@ absl::Status Exporter::ListenForHealthChecks() {
   TRIBUTARY_RETURN_IF_ERROR(CheckAddress(listen));
   if (!IsLoopback(listen)) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "--health-listen must be of this machine alone, as 127.0.0.1:7091 is, "
+        "--health-listen must be a loopback address, such as 127.0.0.1:7091, "
         "got ",
         listen));
   }

@@ -308,7 +308,8 @@ HttpAnswer HttpListener::Answer(const std::string& method,
     return {
         .code = 421,
         .body = absl::StrCat(
-            "without a token this page answers to an address, localhost or ",
+            "without a token this page answers only if the requested host is "
+            "an address, localhost or ",
             own_host_, ", got the host ", Printable(host),
             "; use one of these, or start the program with "
             "--metrics-token-file\n")};

@@ -123,10 +123,10 @@ absl::Status PeerCredentials::CheckOwnDates(absl::Time now) const {
   }
   const std::string folder =
       std::filesystem::path(own_path_).parent_path().parent_path().string();
-  return absl::FailedPreconditionError(
-      absl::StrCat(own_path_, " ", why, "; `tributary certificates --out ",
-                   folder.empty() ? "." : folder,
-                   "` makes new ones where it has made these"));
+  return absl::FailedPreconditionError(absl::StrCat(
+      own_path_, " ", why,
+      "; if `tributary certificates` made it, `tributary certificates --out ",
+      folder.empty() ? "." : folder, "` makes a new one"));
 }
 
 absl::StatusOr<std::shared_ptr<const PeerCredentials>>

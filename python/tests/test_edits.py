@@ -276,7 +276,7 @@ def test_an_option_that_was_set_later(kind: str) -> None:
     model = mlp()
     cluster, optimizer, session = start(model)
     OPTIONS[kind](optimizer)
-    with pytest.raises(tributary.Misuse, match="only lr|give all of them"), cluster:
+    with pytest.raises(tributary.Misuse, match="only lr|pass all of them"), cluster:
         loss_of(model, batch()).backward()
     assert session.begun == []
 

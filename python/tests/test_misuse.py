@@ -108,7 +108,7 @@ def test_a_rate_that_is_no_rate(rate: float) -> None:
 
 def test_adding_parameters_later() -> None:
     cluster, optimizer, _ = start(mlp())
-    with pytest.raises(Misuse, match="give all groups to it"):
+    with pytest.raises(Misuse, match="pass all groups to it"):
         optimizer.add_param_group({"params": [torch.nn.Parameter(torch.ones(1))]})
     cluster.fail("test")
 

@@ -284,7 +284,8 @@ TEST_F(RecoveryTest, ADaemonThatGetsSigtermGivesItsPlaceToASpare) {
   members.push_back(Start({"tributary-worker", "--coordinator", address}));
   drained->Signal(SIGTERM);
   EXPECT_EQ(drained->Wait(kSoon), 128 + SIGTERM);
-  EXPECT_THAT(drained->output(), HasSubstr("SIGTERM: gives rank "));
+  EXPECT_THAT(drained->output(),
+              HasSubstr("SIGTERM: gives back the place of rank "));
   EXPECT_EQ(coordinator->Wait(kSoon), 0) << coordinator->output();
   for (auto& member : members) {
     EXPECT_EQ(member->Wait(kSoon), 0) << member->output();

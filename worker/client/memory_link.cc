@@ -25,9 +25,9 @@ absl::Status Closed(const UniqueFd& socket, const absl::Status& status) {
   const absl::StatusOr<uid_t> server = PeerUser(socket);
   if (!server.ok() || *server == geteuid()) return status;
   return absl::UnavailableError(absl::StrCat(
-      status.message(), "; the server is of user ", *server,
-      " and this process of user ", geteuid(),
-      ": such servers share memory with --shared-memory-any-user alone"));
+      status.message(), "; the server runs as user ", *server,
+      " and this process as user ", geteuid(),
+      "; the server accepts other users only with --shared-memory-any-user"));
 }
 
 }  // namespace

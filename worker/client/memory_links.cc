@@ -47,10 +47,9 @@ absl::Status MemoryLinks::Connect(int shard, const std::string& server,
   }
   if (transport_ == Transport::kSharedMemory) {
     spdlog::warn(
-        "server {}: payloads over gRPC until the job is started again, "
-        "although "
-        "it asks for shared memory: a server or this worker has come back on "
-        "another host ({})",
+        "server {}: payloads go over gRPC until the job is started again, "
+        "although it asks for shared memory, because the server or this worker "
+        "was replaced on another host ({})",
         server, why);
   } else {
     spdlog::info("server {}: payloads over gRPC ({})", server, why);

@@ -263,8 +263,8 @@ absl::StatusOr<Session::Next> ProgramSession::BeginStep(
     return absl::InvalidArgumentError(absl::StrCat(
         "the program has written into the weights of \"", name,
         "\" after step ", steps_,
-        ", and the servers would put theirs back; give weights to the job "
-        "before it begins, and change others in a copy"));
+        ", and the servers would overwrite them; set weights before the job "
+        "begins, or change a copy"));
   }
   const absl::Status may_begin = member_->BeginStep(steps_ + 1);
   if (absl::IsCancelled(may_begin)) return Next::kEnd;

@@ -23,7 +23,7 @@ Places = dict[int, tuple[Mapping[str, Any], str]]  # by id of the tensor
 
 _REMEDY = (
     '; register the buffer with persistent=False, or pass buffers="local", which '
-    "leaves all buffers to the program"
+    "sends no buffers"
 )
 
 

@@ -113,18 +113,18 @@ class Weights:
         if self._entry.role is Role.FROZEN:
             return (
                 f"the program has written into {name}, which is frozen, so the servers "
-                "would put its first value back; leave frozen parameters to the "
-                'program with cluster.optimizer(..., frozen="local")'
+                "would overwrite it with its first value; leave frozen parameters to "
+                'the program with cluster.optimizer(..., frozen="local")'
             )
         staged = (
-            "; where the program has put the old values back, pass staged=True"
+            "; if the program has already restored the old values, pass staged=True"
             if self.direct
             else ""
         )
         return (
             f"the program has written into {name} since the last step, and the servers "
-            "would put their weights back; load weights before cluster.optimizer "
-            "(cluster.load_state_dict), and change others in a copy of the model"
+            "would overwrite it; load weights before cluster.optimizer "
+            "(cluster.load_state_dict), or change a copy of the model"
             f"{staged}"
         )
 

@@ -261,8 +261,8 @@ class Steps:
         for name, memory in self._integers:
             if float(memory.abs().max()) >= EXACT_INTEGERS:
                 raise Misuse(
-                    f"the buffer {name} has reached {EXACT_INTEGERS}, and float32, in "
-                    "which it travels, rounds larger integers; begin with a smaller "
+                    f"the buffer {name} has reached {EXACT_INTEGERS}; it is sent as "
+                    "float32, which rounds larger integers; begin with a smaller "
                     'value, register it with persistent=False, or pass buffers="local"'
                 )
         if self._buffers != "average" or self.moved or self._session.skipped:
@@ -274,8 +274,8 @@ class Steps:
                 continue
             if not torch.equal(sent, its.memory.round()):
                 raise Misuse(
-                    f"the ranks have different values in the buffer {entry.name}, of "
-                    f"which {entry.tensor.dtype} has no mean; pass "
+                    f"the ranks have different values in the buffer {entry.name}, and "
+                    f"values of type {entry.tensor.dtype} have no mean; pass "
                     'buffers="rank0" or "local", or make it float32'
                 )
 

@@ -108,9 +108,9 @@ class Optimizer(torch.optim.Optimizer):
             for now, fixed in zip(groups, self._members, strict=True)
         ):
             raise Misuse(
-                "the parameters in param_groups are others than those that "
-                "cluster.optimizer was given; give all of them to it, those of later "
-                "with requires_grad=True"
+                "param_groups does not have the parameters that were passed to "
+                "cluster.optimizer; pass all of them to it, also those that are "
+                "trained later, with requires_grad=True"
             )
         if any(parameter.requires_grad for parameter in self._untrained):
             raise Misuse(
@@ -210,8 +210,8 @@ class Optimizer(torch.optim.Optimizer):
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         if self._fixed is not None:
             raise Misuse(
-                "parameters cannot be added after cluster.optimizer; give all "
-                "groups to it, those of later with requires_grad=True"
+                "parameters cannot be added after cluster.optimizer; pass all groups "
+                "to it, also those that are trained later, with requires_grad=True"
             )
         super().add_param_group(param_group)
 

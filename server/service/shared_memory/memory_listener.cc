@@ -116,8 +116,9 @@ bool MemoryListener::IsOfUser(const UniqueFd& socket) {
   if (user.ok() && *user == options_.user) return true;
   if (user.ok() && !std::exchange(warned_of_user_, true)) {
     spdlog::warn(
-        "a process of user {} may not share memory with this server of user "
-        "{}; for workers in containers there is --shared-memory-any-user",
+        "refused shared memory to a process of user {}, because this server "
+        "runs as user {}; if the workers run in containers, start the server "
+        "with --shared-memory-any-user",
         *user, options_.user);
   }
   return false;

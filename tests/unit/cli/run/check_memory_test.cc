@@ -75,7 +75,7 @@ TEST(CheckMemoryTest, ARefusalHasBothFigures) {
       HasSubstr("needs at least 8.0 MiB of memory for weights, "
                 "gradients and the optimizer's state in 1 server and 3 "
                 "workers, but this machine has 8.0 MiB left (memory.max "
-                "of /g); wanted fewer workers"));
+                "of /g); use fewer workers"));
 }
 
 TEST(CheckMemoryTest, ASmallModelFits) {

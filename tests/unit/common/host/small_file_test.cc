@@ -47,7 +47,7 @@ TEST_F(SmallFileTest, APipeIsReadAndNeverWaitedForInVain) {
   UniqueFd writer(open(Path("pipe").c_str(), O_RDWR));
   ASSERT_EQ(write(writer.get(), "part", 4), 4);
   EXPECT_THAT(ReadAtMost(9, "pipe"),
-              StatusIs(kInvalid, "pipe: its writer was not done within 0"));
+              StatusIs(kInvalid, "pipe: its writer did not finish within 0"));
 }
 
 }  // namespace

@@ -201,7 +201,7 @@ TEST(LayerCostsTest, ALayerThatDoesNotFitIsNamed) {
             {4}),
       HasSubstr("layer 1 (position_embedding): "));
   EXPECT_THAT(error("  mlp: {in: 4, hidden: [3], out: 2}", {0}),
-              HasSubstr("a sample wants"));
+              HasSubstr("a sample must have"));
 }
 
 TEST(LayerCostsTest, AFirstLinearTakesImagesAsTheyCome) {

@@ -88,11 +88,10 @@ TEST(ExporterTest, HealthMayHaveAPortAloneButOfThisMachine) {
   TRIBUTARY_ASSERT_OK(exporter);
   EXPECT_EQ((*exporter)->address(), "");
   EXPECT_EQ(HttpGet((*exporter)->health_port(), "/healthz").body, "ok\n");
-  EXPECT_THAT(
-      Exporter::Start(
-          {.access = {.insecure = true, .health_listen = "0.0.0.0:0"}}),
-      testing::StatusIs(absl::StatusCode::kInvalidArgument,
-                        "--health-listen must be of this machine alone"));
+  EXPECT_THAT(Exporter::Start(
+                  {.access = {.insecure = true, .health_listen = "0.0.0.0:0"}}),
+              testing::StatusIs(absl::StatusCode::kInvalidArgument,
+                                "--health-listen must be a loopback address"));
 }
 
 TEST(ExporterTest, TheEndOfTheCertificateIsAMetric) {
