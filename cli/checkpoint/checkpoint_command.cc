@@ -20,7 +20,7 @@ namespace tributary {
 namespace {
 
 constexpr char kCheckpointDescription[] =
-    "Looks at checkpoints: which there are, whether they are whole, how two "
+    "Looks at checkpoints: which there are, whether they are intact, how two "
     "differ.";
 constexpr char kCheckpointFooter[] =
     "DIR is a directory of checkpoints or a run directory, whose checkpoints/\n"
@@ -49,20 +49,19 @@ constexpr char kCheckpointVerifyFooter[] =
     "Examples:\n"
     "  tributary checkpoint verify run\n"
     "  tributary checkpoint verify run/checkpoints/step-000000000500\n\n"
-    "Exit codes: 0 every checkpoint is whole, 1 one is damaged or there is\n"
+    "Exit codes: 0 every checkpoint is intact, 1 one is damaged or there is\n"
     "none, 2 there is no such directory.";
 
 constexpr char kCheckpointNewestFooter[] =
     "Reads every byte, from the newest on, and prints the path of the first\n"
-    "checkpoint that is whole. Standard error says which ones are passed over\n"
-    "and why. Of several directories the first with a whole checkpoint "
-    "counts.\n"
-    "So a job that nobody watches goes on although its newest one is "
+    "intact checkpoint. Standard error says which ones are passed over, and\n"
+    "why. With several directories it takes the first one that has an intact\n"
+    "checkpoint. So a script can continue a job whose newest checkpoint is\n"
     "damaged.\n\n"
     "Examples:\n"
     "  tributary checkpoint newest run\n"
     "  tributary train --resume \"$(tributary checkpoint newest run)\"\n\n"
-    "Exit codes: 0 done, 1 no checkpoint is whole.";
+    "Exit codes: 0 done, 1 no checkpoint is intact.";
 
 constexpr char kCheckpointDiffFooter[] =
     "A and B are checkpoints, or directories, whose newest is meant. For "
@@ -195,7 +194,7 @@ void AddCheckpointCommand(CommandLine& program) {
 
   auto directories = std::make_shared<std::vector<std::string>>();
   CommandLine newest = checkpoint.AddCommand(
-      "newest", "Prints the path of the newest checkpoint that is whole.");
+      "newest", "Prints the path of the newest intact checkpoint.");
   newest.SetFooter(kCheckpointNewestFooter);
   newest
       .AddOption("DIR", directories.get(),

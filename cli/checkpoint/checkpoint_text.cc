@@ -50,7 +50,7 @@ std::string VerifyText(const std::string& folder,
     }
   }
   if (!damages.empty()) return absl::StrCat(folder, ": damaged", damages, "\n");
-  return absl::StrCat(folder, ": whole, ", reports.size(), " files, ",
+  return absl::StrCat(folder, ": intact, ", reports.size(), " files, ",
                       FormatBytes(bytes), "\n");
 }
 

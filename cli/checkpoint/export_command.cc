@@ -26,7 +26,7 @@ constexpr char kExportFooter[] =
     "The tensors have the parameters' names, as in a run's\n"
     "weights.safetensors; with --optimizer-state, the optimizer's follow as\n"
     "optimizer.STATE.PARAMETER. Every byte that is read is checked, and the\n"
-    "file appears when it is whole. The sha256 is that of summary.json.\n\n"
+    "file appears when it is complete. The sha256 is that of summary.json.\n\n"
     "Examples:\n"
     "  tributary export run model.safetensors     # the best or newest one\n"
     "  tributary export run/checkpoints/step-000000000500 model.safetensors\n"
@@ -55,9 +55,9 @@ absl::StatusOr<std::string> BestOrNewest(const std::string& path) {
   if (ReadCheckpointInfo(best).complete()) return best;
   return absl::NotFoundError(absl::StrCat(
       best,
-      ", the checkpoint of the best evaluation, is not whole; its "
-      "weights are in ",
-      path, kBestWeightsFile, ", and --last takes the newest checkpoint"));
+      ", the checkpoint of the best evaluation, is missing, incomplete or "
+      "damaged; the best weights are in ",
+      path, kBestWeightsFile, ", and --last exports the newest checkpoint"));
 }
 
 int Export(const ExportOptions& options) {
@@ -90,8 +90,8 @@ void AddExportCommand(CommandLine& program) {
   command.SetFooter(kExportFooter);
   command
       .AddOption("CHECKPOINT", &options->checkpoint,
-                 "a checkpoint, or a directory, whose newest is meant; of a\n"
-                 "run that has kept its best evaluation that one")
+                 "a checkpoint, or a directory: its newest checkpoint, or\n"
+                 "that of the best evaluation if the run has kept it")
       .Required();
   command.AddOption("OUTPUT", &options->output, "the file to write").Required();
   command.AddFlag("--optimizer-state", &options->optimizer_state,

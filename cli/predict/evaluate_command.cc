@@ -90,7 +90,7 @@ void AddEvaluateCommand(CommandLine& program) {
                   "those of its best evaluation");
   command.AddFlag("--json", &options->json, "print JSON");
   command.AddOption("--output", &options->output,
-                    "write to this file; it appears when it is whole");
+                    "write to this file; it appears when it is complete");
   command.SetAction([options] { return Evaluate(*options); });
 }
 

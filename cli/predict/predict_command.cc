@@ -113,7 +113,7 @@ void AddPredictCommand(CommandLine& program) {
   command.AddOption("RUN", &options->run, "a run directory").Required();
   command.AddOption("INPUT", &options->input, "a file of rows");
   command.AddOption("--output", &options->output,
-                    "write to this file; it appears when it is whole");
+                    "write to this file; it appears when it is complete");
   command.AddOption("--format", &options->format, "csv, or json: JSON lines")
       .ShowDefault()
       .OneOf({"csv", "json"});

@@ -108,7 +108,7 @@ absl::StatusOr<std::string> NewestWholeAt(
         " is passed over: ", absl::string_view(damaged->status.message())));
   }
   return absl::NotFoundError(
-      absl::StrCat(place.path, ": holds no whole checkpoint"));
+      absl::StrCat(place.path, ": holds no intact checkpoint"));
 }
 
 absl::Status NameOlder(const absl::Status& damage, const std::string& folder) {
@@ -123,10 +123,10 @@ absl::Status NameOlder(const absl::Status& damage, const std::string& folder) {
       damage.code(),
       absl::StrCat(damage.message(), "; ",
                    older.ok()
-                       ? absl::StrCat("the newest whole checkpoint "
+                       ? absl::StrCat("the newest intact checkpoint "
                                       "before it is ",
                                       older->path, ": name it to take that one")
-                       : "no checkpoint before it is whole"));
+                       : "no checkpoint before it is intact"));
 }
 
 }  // namespace tributary

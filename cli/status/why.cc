@@ -219,7 +219,7 @@ WhyAnswer ExplainAdvance(const WhyFacts& facts) {
             sentence, ", but its newest checkpoint failed",
             full ? ", because a disk is full: " : ": ", now.checkpoint_error(),
             now.checkpoint_step() > 0
-                ? absl::StrCat("; the last whole one is of step ",
+                ? absl::StrCat("; the last complete one is of step ",
                                WithThousands(now.checkpoint_step()))
                 : "")};
   }

@@ -74,7 +74,7 @@ absl::StatusOr<CheckpointInfo> OlderWholeCheckpoint(
     }
   }
   return absl::NotFoundError(absl::StrCat(
-      directory, ": holds no whole checkpoint before step ", below_step));
+      directory, ": holds no intact checkpoint before step ", below_step));
 }
 
 }  // namespace tributary

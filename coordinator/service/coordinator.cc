@@ -276,8 +276,9 @@ void Coordinator::TakeOlderCheckpoint(const UnreadableCheckpoint& lost) {
   if (seen.lineage == lineage_ && seen.step == lost.step &&
       IsWhole(VerifyCheckpoint(lost.folder, options_.checkpoint_key))) {
     return control_.Fail(absl::StrCat(
-        lost.why, "; the coordinator reads ", lost.folder,
-        " whole: is it the same folder everywhere, and does the disk work?"));
+        lost.why, "; the coordinator finds ", lost.folder,
+        " intact; check that it is the same folder on every host, and check "
+        "the member's disk"));
   }
   // A resumed job's first checkpoint is in another run's directory.
   const int64_t begin = options_.start.step;
@@ -293,7 +294,7 @@ void Coordinator::TakeOlderCheckpoint(const UnreadableCheckpoint& lost) {
   if (!older.ok() && begin > 0) {
     return control_.Fail(absl::StrCat("the checkpoint of step ", lost.step,
                                       " cannot be read, ", lost.why,
-                                      "; no older one of this run is whole"));
+                                      "; no older one of this run is intact"));
   }
   const int64_t step = older.ok() ? older->step : 0;
   // The job recomputes the steps after this one, so later checkpoints are void.

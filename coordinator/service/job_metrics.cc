@@ -78,16 +78,17 @@ void WriteCheckpoints(const v1::JobStatusResponse& status,
   writer->Gauge("tributary_checkpoint_every_steps", "How often one is wanted.",
                 static_cast<double>(status.checkpoint_every_steps()));
   writer->Gauge("tributary_checkpoint_step",
-                "Of the newest whole checkpoint; 0: none yet.",
+                "Of the newest complete checkpoint; 0: none yet.",
                 static_cast<double>(status.checkpoint_step()));
-  writer->Gauge("tributary_checkpoint_age_seconds",
-                "Since the newest was whole; before the first, since training "
-                "began.",
-                status.seconds_since_checkpoint());
-  writer->Counter("tributary_checkpoints_total", "Written whole.",
+  writer->Gauge(
+      "tributary_checkpoint_age_seconds",
+      "Since the newest was completed; before the first, since training "
+      "began.",
+      status.seconds_since_checkpoint());
+  writer->Counter("tributary_checkpoints_total", "Completed.",
                   static_cast<double>(seconds.count));
   writer->Counter("tributary_checkpoint_failures_total",
-                  "Checkpoints that did not become whole.",
+                  "Checkpoints that were not completed.",
                   static_cast<double>(status.checkpoint_failures()));
   writer->Histogram("tributary_checkpoint_duration_seconds",
                     "Writing a checkpoint, at its slowest writer.", seconds);

@@ -421,7 +421,7 @@ TEST_F(RecoveryTest, ADamagedCheckpointIsRefusedBeforeAnythingBegins) {
   EXPECT_EQ(resumed->Wait(kSoon), 2);
   EXPECT_THAT(resumed->output(), HasSubstr(file + ": byte 0: "));
   EXPECT_THAT(resumed->output(),
-              HasSubstr("the newest whole checkpoint before it is "
+              HasSubstr("the newest intact checkpoint before it is "
                         "run/checkpoints/step-000000000320: name it"));
   EXPECT_FALSE(std::filesystem::exists(Path("resumed")));
 }

@@ -237,7 +237,7 @@ TEST_F(WhyDiskTest, AFullDiskForCheckpoints) {
   EXPECT_THAT(
       NamesIt("full_disk", "full-disk", absl::Now(), {"job"}),
       AllOf(HasSubstr("advances: step "), HasSubstr("No space left on device"),
-            HasSubstr("the last whole one is of step")));
+            HasSubstr("the last complete one is of step")));
   std::filesystem::remove(disk_ + "/filler");
   EXPECT_TRUE(Eventually([&] { return Why({"job"})["cause"] == "none"; }))
       << "there is room again";

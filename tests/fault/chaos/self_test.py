@@ -235,7 +235,7 @@ class Damage(Case):
             self.assertIn(wanted, str(promises.broken_at_end(run, 2)))
 
     def named(self, folder):
-        return f"the newest whole checkpoint before it is {folder}: name it"
+        return f"the newest intact checkpoint before it is {folder}: name it"
 
     def test_a_job_that_goes_back_to_a_damaged_checkpoint_says_why_it_does_not(self):
         damage = faults.Fault("damage alive", 0.5, role="server", index=0)

@@ -100,9 +100,9 @@ TEST_F(CheckpointCommandTest, VerifyIsQuietAboutWholeOnes) {
   const Result all = Run({"checkpoint", "verify", "run"});
   EXPECT_EQ(all.exit_code, 0);
   EXPECT_THAT(all.output,
-              StartsWith(std::string(kStep40) + ": whole, 4 files, "));
+              StartsWith(std::string(kStep40) + ": intact, 4 files, "));
   EXPECT_THAT(all.output,
-              HasSubstr(std::string(kStep20) + ": whole, 3 files, "));
+              HasSubstr(std::string(kStep20) + ": intact, 3 files, "));
   EXPECT_EQ(Run({"checkpoint", "verify", kStep20}).exit_code, 0);
 }
 
@@ -153,7 +153,7 @@ TEST_F(CheckpointCommandTest, AFolderWithoutAManifestIsNoCheckpoint) {
 TEST_F(CheckpointCommandTest, ADamagedNewestOneIsNotPassedOver) {
   const std::string manifest = std::string(kStep40) + "/manifest.ckpt";
   const std::string shard = std::string(kStep40) + "/shard-002-of-003.ckpt";
-  const std::string hint = "; the newest whole checkpoint before it is " +
+  const std::string hint = "; the newest intact checkpoint before it is " +
                            std::string(kStep20) + ": name it to take that one";
   const auto expect_refused = [&](const std::string& reason) {
     for (const std::string place : {"run", "run/checkpoints", kStep40}) {
@@ -195,7 +195,7 @@ TEST_F(CheckpointCommandTest, NewestPassesOverWhatIsNotWholeAndSaysSo) {
   fs::remove(Path(std::string(kStep20) + "/manifest.ckpt"));
   newest = Run({"checkpoint", "newest", "run"});
   EXPECT_EQ(newest.exit_code, 1);
-  EXPECT_THAT(newest.output, EndsWith("holds no whole checkpoint\n"));
+  EXPECT_THAT(newest.output, EndsWith("holds no intact checkpoint\n"));
 }
 
 // The batch script of Slurm, started again after two earlier starts, with a

@@ -33,7 +33,7 @@ TEST(CheckpointTextTest, ListShowsOneLineEach) {
 TEST(CheckpointTextTest, VerifyIsOneLineWhenAllIsWhole) {
   EXPECT_EQ(VerifyText("step", {{"step/manifest.ckpt", 0, absl::OkStatus()},
                                 {"step/shard", 2048, absl::OkStatus()}}),
-            "step: whole, 2 files, 2.0 KiB\n");
+            "step: intact, 2 files, 2.0 KiB\n");
 }
 
 TEST(CheckpointTextTest, VerifyShowsEveryDamage) {

@@ -138,7 +138,7 @@ TEST_F(WhyUnitTest, AFullDiskIsNamedWhetherStepsEndOrNot) {
   EXPECT_THAT(Expect(WhyCause::kFullDisk),
               AllOf(HasSubstr("advances: step 50"),
                     HasSubstr("because a disk is full: server 0: f"),
-                    HasSubstr("the last whole one is of step 40")));
+                    HasSubstr("the last complete one is of step 40")));
   now().set_checkpoint_error("server 0: f: fsync: Input/output error");
   EXPECT_THAT(Expect(WhyCause::kFailingDisk), HasSubstr("Input/output error"));
   now().clear_checkpoint_error();

@@ -129,7 +129,7 @@ TEST_F(RestoreTest, TheOlderOneIsOfTheLineageAndWholeToTheLastByte) {
   EXPECT_THAT(
       OlderWholeCheckpoint(folder(), 8, 0, 20),
       StatusIs(absl::StatusCode::kNotFound,
-               folder() + ": holds no whole checkpoint before step 20"));
+               folder() + ": holds no intact checkpoint before step 20"));
   const std::string file =
       "step-000000000015/" + ShardFileName(0, 1, 7, model_.plan_epoch);
   std::string bytes = Read(file);
