@@ -156,6 +156,7 @@ StepRecord Progress::MergeFront() {
     AddSeconds(report, share, &record.seconds);
     record.bytes_sent += report.bytes_sent();
     record.bytes_received += report.bytes_received();
+    record.skipped |= report.skipped();
     if (report.epoch() > 0) {
       least_wait = std::min(least_wait, report.wait_seconds());
     }

@@ -26,6 +26,7 @@ struct StepRecord {
   // Part of seconds.wait: the excess over the rank that waited least, that is,
   // the mean time spent waiting for the slowest rank.
   double peer_seconds = 0;
+  bool skipped = false;     // the update changed nothing (nonfinite: skip)
   uint64_t bytes_sent = 0;  // payloads, by all ranks
   uint64_t bytes_received = 0;
   // For a step that is drawn (common/base/timeline_step.h): every rank's

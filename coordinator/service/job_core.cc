@@ -356,9 +356,12 @@ bool JobCore::HasUpdate() const {
          HasModel() || reports_.HasEvaluations() || phase() != shown_phase_;
 }
 
-void JobCore::WatchLoss(const std::vector<StepRecord>& steps) {
+void JobCore::WatchSteps(const std::vector<StepRecord>& steps) {
   for (const StepRecord& record : steps) {
     if (record.samples > 0) divergence_.Add(record.step, record.loss);
+    if (!record.skipped) continue;
+    const std::string skipped = skipped_steps_.Add(record.step);
+    if (!skipped.empty()) Note(skipped);
   }
   const std::string diverges = divergence_.TakeNotice();
   if (diverges.empty()) return;
@@ -371,7 +374,7 @@ void JobCore::WatchLoss(const std::vector<StepRecord>& steps) {
 JobUpdate JobCore::TakeUpdate() {
   JobUpdate update;
   update.steps = reports_.progress().Take();
-  WatchLoss(update.steps);
+  WatchSteps(update.steps);
   update.evaluations = reports_.TakeEvaluations();
   if (!HoldsNotices()) update.notices = std::exchange(notices_, {});
   update.events = events_.TakeNew();

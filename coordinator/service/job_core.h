@@ -12,6 +12,7 @@
 #include "common/base/limits.h"
 #include "coordinator/core/evaluation/divergence_watch.h"
 #include "coordinator/core/evaluation/evaluation_decisions.h"
+#include "coordinator/core/evaluation/skipped_steps.h"
 #include "coordinator/core/event_history.h"
 #include "coordinator/core/job_state.h"
 #include "coordinator/core/rendezvous.h"
@@ -161,8 +162,9 @@ class JobCore {
  private:
   void Note(std::string notice);
   void Note(std::vector<std::string> notices);
-  // Says, or fails the job, when training diverges.
-  void WatchLoss(const std::vector<StepRecord>& steps);
+  // Says which steps changed nothing. Says, or fails the job, when training
+  // diverges.
+  void WatchSteps(const std::vector<StepRecord>& steps);
   void Restore(const Predecessor& predecessor);
   // Takes the steps that a worker reports after the job has failed.
   void TakeLate(const v1::HeartbeatRequest& request);
@@ -195,6 +197,7 @@ class JobCore {
   JobCheckpoints checkpoints_;
   EvaluationDecisions decisions_;
   DivergenceWatch divergence_;
+  SkippedSteps skipped_steps_;
   Rendezvous rendezvous_;
   PutWeights put_weights_;
   StateSaver saver_;

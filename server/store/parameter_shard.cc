@@ -2,6 +2,9 @@
 #include "server/store/parameter_shard.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -16,6 +19,7 @@
 #include "server/store/contribution_trace.h"
 #include "server/store/rejection.h"
 #include "server/store/update_timer.h"
+#include "spdlog/spdlog.h"
 
 namespace tributary {
 namespace {
@@ -84,12 +88,17 @@ absl::Status ParameterShard::Malformed(const Block& block,
 
 absl::Status ParameterShard::NotFinite(const Block& block,
                                        const Contribution& c, int64_t at) {
-  ++blocks_.counters().nonfinite;
-  if (options().training.nonfinite == NonFiniteAction::kSkip)
-    return absl::OkStatus();
+  const uint64_t count = ++blocks_.counters().nonfinite;
   const std::string why =
       absl::StrCat("the gradient of rank ", c.rank, " for step ", c.step + 1,
                    " is not finite in ", PlaceOf(block, at));
+  if (options().training.nonfinite == NonFiniteAction::kSkip) {
+    if (std::has_single_bit(count)) {  // ever more rarely
+      spdlog::warn("{}; the step changes nothing ({} such gradients so far)",
+                   why, count);
+    }
+    return absl::OkStatus();
+  }
   if (options().training.nonfinite == NonFiniteAction::kFail &&
       options().on_fatal) {
     options().on_fatal(why);

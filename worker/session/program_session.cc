@@ -321,6 +321,7 @@ void ProgramSession::Report(const StepResult& result, int64_t step,
   report.set_step_seconds(result.data_seconds + compute + push_seconds_ +
                           wait_seconds);
   report.set_gradient_sample(sample_.Take());
+  report.set_skipped(synchronizer_->skipped());
   report.set_bytes_sent(traffic.bytes_sent - reported_.bytes_sent);
   report.set_bytes_received(traffic.bytes_received - reported_.bytes_received);
   reported_ = traffic;

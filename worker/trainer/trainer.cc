@@ -159,6 +159,7 @@ absl::StatusOr<int64_t> Trainer::Step(int64_t step, BatchLoader& loader) {
     report.set_samples(samples);
   }
   report.set_learning_rate(options_.schedule.At(step));
+  report.set_skipped(options_.synchronizer->skipped());
   report.set_bytes_sent(after.bytes_sent - before.bytes_sent);
   report.set_bytes_received(after.bytes_received - before.bytes_received);
   if (replica_.tensor_group() != nullptr) {

@@ -267,6 +267,16 @@ TEST_F(TrainTest, KilledWorkerFailsTheRunByName) {
   ExpectNoProcessLeft();
 }
 
+TEST_F(TrainTest, StepsThatChangeNothingAreTold) {
+  auto train = Train({"--set", "training.nonfinite=skip", "--set",
+                      "training.optimizer={sgd: {learning_rate: 1e38}}",
+                      "--set", "training.epochs=1"});
+  EXPECT_EQ(train->Wait(kSoon), 0);
+  EXPECT_THAT(train->output(),
+              ContainsRegex("step [0-9]+ changed nothing, because a gradient "
+                            "was not finite"));
+}
+
 TEST_F(TrainTest, WrongDataAreRefusedBeforeTheRun) {
   Write("x.npy", "not an array");
   Write("y.npy", "not an array");

@@ -51,6 +51,18 @@ TEST(ProgressTest, LossIsTheMeanOverTheGlobalBatch) {
   EXPECT_EQ(records[0].samples, 4u);
 }
 
+TEST(ProgressTest, AStepIsSkippedIfARankSaysSo) {
+  Progress progress(2);
+  v1::StepReport skipped = Report(2, 1, 1);
+  skipped.set_skipped(true);
+  ASSERT_TRUE(progress.Add(0, List({Report(1, 1, 1), Report(2, 1, 1)})).ok());
+  ASSERT_TRUE(progress.Add(1, List({Report(1, 1, 1), skipped})).ok());
+  const auto records = progress.Take();
+  ASSERT_EQ(records.size(), 2u);
+  EXPECT_FALSE(records[0].skipped);
+  EXPECT_TRUE(records[1].skipped);
+}
+
 TEST(ProgressTest, TimesAreMeansOverTheRanksSoThatPartsAddUp) {
   Progress progress(2);
   v1::StepReport fast = Report(1, 1, 1, 0.30);
