@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "common/plan/plan_codec.h"
-#include "common/wire/channel.h"
 #include "common/wire/header_checksum.h"
 #include "kernels/bfloat16_math.h"
 #include "tests/testing/cluster.h"
+#include "tests/testing/ready_channel.h"
 #include "tributary/v1/parameter_service.grpc.pb.h"
 #include "worker/client/message_delay.h"
 
@@ -137,8 +137,8 @@ TEST(WeightsWireTest, WorkersGetRoundedWeightsAndTheServerKeepsItsOwn) {
   options.weights_wire = v1::WIRE_FORMAT_BFLOAT16;
   Cluster cluster(options);
   const auto rounded = TrainToy(cluster, 3, UnevenSamples);
-  const auto stub =
-      v1::ParameterService::NewStub(DataChannel(cluster.plan().servers(0)));
+  const auto stub = v1::ParameterService::NewStub(
+      testing::ReadyChannel(cluster.plan().servers(0)));
   v1::PullRequest request;
   request.mutable_address()->set_job_id(cluster.plan().job_id());
   request.mutable_address()->set_plan_epoch(cluster.plan().epoch());

@@ -28,6 +28,7 @@
 #include "common/wire/member_ticket.h"
 #include "coordinator/service/coordinator.h"
 #include "server/service/parameter_server.h"
+#include "tests/testing/ready_channel.h"
 #include "tests/testing/temporary_folder.h"
 #include "tributary/v1/coordinator_service.pb.h"
 #include "tributary/v1/parameter_service.pb.h"
@@ -364,9 +365,9 @@ TEST_F(AccessTableTest, ReflectionIsOffUnlessAsked) {
   server_ = ParameterServer::Start({.guard = guard}).value();
   const char method[] =
       "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo";
-  const auto channel =
-      DataChannel(absl::StrCat("127.0.0.1:", server_->port()),
-                  With(PeerRole::kOperator).ForChannel(PeerRole::kServer));
+  const auto channel = testing::ReadyChannel(
+      absl::StrCat("127.0.0.1:", server_->port()),
+      With(PeerRole::kOperator).ForChannel(PeerRole::kServer));
   grpc::ClientContext context;
   context.set_deadline(DeadlineAfter(absl::Seconds(5)));
   const grpc::Slice nothing("");

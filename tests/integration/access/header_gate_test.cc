@@ -14,9 +14,9 @@
 #include "common/security/method_access.h"
 #include "common/wire/call_guard.h"
 #include "common/wire/caller_proof.h"
-#include "common/wire/channel.h"
 #include "common/wire/deadline.h"
 #include "server/service/parameter_server.h"
+#include "tests/testing/ready_channel.h"
 
 namespace tributary {
 namespace {
@@ -44,8 +44,8 @@ class HeaderGateTest : public ::testing::Test {
   grpc::Status AnswerToHeaders(const std::string& method,
                                const CallerProof& proof, absl::Duration wait) {
     grpc::GenericStub stub(
-        DataChannel(absl::StrCat("127.0.0.1:", server_->port()),
-                    proof.ForChannel(PeerRole::kServer)));
+        testing::ReadyChannel(absl::StrCat("127.0.0.1:", server_->port()),
+                              proof.ForChannel(PeerRole::kServer)));
     grpc::ClientContext context;
     context.set_deadline(DeadlineAfter(wait));
     proof.AddTo(&context);

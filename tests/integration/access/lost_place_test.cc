@@ -13,7 +13,6 @@
 #include "common/plan/plan_codec.h"
 #include "common/wire/call_guard.h"
 #include "common/wire/caller_proof.h"
-#include "common/wire/channel.h"
 #include "common/wire/crc32c.h"
 #include "common/wire/deadline.h"
 #include "common/wire/grpc_status.h"
@@ -21,6 +20,7 @@
 #include "coordinator/service/coordinator.h"
 #include "kernels/ops.h"
 #include "server/service/parameter_server.h"
+#include "tests/testing/ready_channel.h"
 #include "tests/testing/status_matchers.h"
 #include "tributary/v1/coordinator_service.grpc.pb.h"
 #include "tributary/v1/parameter_service.grpc.pb.h"
@@ -82,7 +82,7 @@ class LostPlaceTest : public ::testing::Test {
     const std::string address = absl::StrCat("127.0.0.1:", server_->port());
     const v1::RegisterResponse place = Join(v1::ROLE_SERVER, name, address);
     guard->SetJob({"digits", place.job_id(), place.job_key()});
-    service_ = v1::ParameterService::NewStub(DataChannel(address));
+    service_ = v1::ParameterService::NewStub(testing::ReadyChannel(address));
   }
   void LoseServer() {
     server_->Shutdown();

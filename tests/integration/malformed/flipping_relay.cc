@@ -11,9 +11,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/plan/plan_codec.h"
-#include "common/wire/channel.h"
 #include "common/wire/crc32c.h"
 #include "common/wire/header_checksum.h"
+#include "tests/testing/ready_channel.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tributary::testing {
@@ -64,7 +64,7 @@ FlippingRelay::FlippingRelay(Cluster* cluster, char* gradients,
       gradients_(gradients),
       wire_(std::move(wire)),
       partition_(MakePartitionPlan(cluster->plan()).value()),
-      server_(DataChannel(cluster->plan().servers(0))),
+      server_(testing::ReadyChannel(cluster->plan().servers(0))),
       flips_(flips),
       relay_([this](const std::string& method, const std::string& message) {
         return Handle(method, message);

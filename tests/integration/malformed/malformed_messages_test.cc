@@ -13,7 +13,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/files/sha256.h"
-#include "common/wire/channel.h"
 #include "common/wire/crc32c.h"
 #include "common/wire/grpc_status.h"
 #include "common/wire/header_checksum.h"
@@ -21,6 +20,7 @@
 #include "tests/integration/malformed/malformed.h"
 #include "tests/testing/cluster.h"
 #include "tests/testing/message_relay.h"
+#include "tests/testing/ready_channel.h"
 #include "tests/testing/status_matchers.h"
 #include "tributary/v1/coordinator_service.grpc.pb.h"
 #include "tributary/v1/parameter_service.grpc.pb.h"
@@ -72,8 +72,8 @@ class MalformedMessagesTest : public ::testing::Test {
         ->set_bucket_bytes(4 << 20);
     options.clock = &clock_;  // stands still, so no lease expires
     coordinator_ = Coordinator::Start(std::move(options)).value();
-    control_ =
-        v1::CoordinatorService::NewStub(DataChannel(coordinator_->address()));
+    control_ = v1::CoordinatorService::NewStub(
+        testing::ReadyChannel(coordinator_->address()));
     for (v1::Role role : {v1::ROLE_SERVER, v1::ROLE_WORKER, v1::ROLE_WORKER}) {
       v1::RegisterRequest request;
       request.set_role(role);
@@ -112,7 +112,7 @@ class MalformedMessagesTest : public ::testing::Test {
   // Completes four steps of a server's only block; returns rank 1's last push.
   v1::PushPullRequest TrainBlock(int shard) {
     auto stub = v1::ParameterService::NewStub(
-        DataChannel(cluster_.plan().servers(shard)));
+        testing::ReadyChannel(cluster_.plan().servers(shard)));
     const std::string floats(shard == 0 ? 4 * 500 : 4 * 600, '\0');
     v1::InitializeRequest initialize;
     v1::BlockAddress& address = *initialize.mutable_address();
@@ -161,7 +161,7 @@ class MalformedMessagesTest : public ::testing::Test {
     const v1::PushPullRequest& repeated = repeated_[c % 3 % 2];
     ServerMessages server(cluster_.plan(), repeated, /*seed=*/c);
     CoordinatorMessages coordinator(members_[1], /*seed=*/c);
-    testing::MessageSender sender(DataChannel(
+    testing::MessageSender sender(testing::ReadyChannel(
         to_server ? cluster_.plan().servers(repeated.address().shard())
                   : coordinator_->address()));
     const auto send = [&](int all) {

@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/wire/channel.h"
 #include "common/wire/crc32c.h"
 #include "common/wire/grpc_status.h"
 #include "common/wire/header_checksum.h"
 #include "tests/testing/cluster.h"
+#include "tests/testing/ready_channel.h"
 #include "tests/testing/status_matchers.h"
 #include "tributary/v1/parameter_service.grpc.pb.h"
 
@@ -29,7 +29,7 @@ class ParameterServerTest : public ::testing::Test {
  protected:
   explicit ParameterServerTest(int workers = 1)
       : cluster_({.parameters = {{"w", {3}}}, .workers = workers}),
-        channel_(DataChannel(cluster_.plan().servers(0))),
+        channel_(testing::ReadyChannel(cluster_.plan().servers(0))),
         stub_(v1::ParameterService::NewStub(channel_)) {}
 
   static std::string Bytes(const std::vector<float>& values) {
@@ -307,7 +307,7 @@ TEST_F(ParameterServerTest, WithoutAPlanItAsksToTryAgain) {
   auto server = ParameterServer::Start({});
   TRIBUTARY_ASSERT_OK(server);
   auto stub = v1::ParameterService::NewStub(
-      DataChannel(absl::StrCat("127.0.0.1:", (*server)->port())));
+      testing::ReadyChannel(absl::StrCat("127.0.0.1:", (*server)->port())));
   v1::PushPullRequest push = Push({1, 1, 1});
   SignHeader(&push);
   v1::PushPullResponse response;

@@ -69,8 +69,9 @@ TEST_F(PredictionWriterTest, OutputsThatAreNotNumbersDecideForNoClass) {
                     {.format = PredictionFormat::kJson, .top = true}, outputs),
             "{\"prediction\": null, \"probability\": null}\n"
             "{\"prediction\": null, \"probability\": null}\n");
+  const v1::ModelRecord record = ClassRecord({});
   auto writer = PredictionWriter::Create(
-      ClassRecord({}), {.path = Path("predictions"), .outputs = 2});
+      record, {.path = Path("predictions"), .outputs = 2});
   TRIBUTARY_ASSERT_OK(writer);
   TRIBUTARY_EXPECT_OK((*writer)->Write({}, {1, NAN}));
   TRIBUTARY_EXPECT_OK((*writer)->Write({}, {1, 0}));

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/wire/channel.h"
 #include "server/service/parameter_server.h"
+#include "tests/testing/ready_channel.h"
 #include "tests/testing/status_matchers.h"
 #include "tributary/v1/grpc_services.pb.h"
 
@@ -33,7 +33,8 @@ class SideCallsTest : public ::testing::Test {
     auto server = ParameterServer::Start({.reflection = true});
     EXPECT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
-    channel_ = DataChannel(absl::StrCat("127.0.0.1:", server_->port()));
+    channel_ =
+        testing::ReadyChannel(absl::StrCat("127.0.0.1:", server_->port()));
   }
 
   static void SetDeadline(grpc::ClientContext& context) {

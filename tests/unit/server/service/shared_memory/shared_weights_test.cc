@@ -11,12 +11,12 @@
 #include <utility>
 #include <vector>
 
-#include "common/wire/channel.h"
 #include "common/wire/crc32c.h"
 #include "common/wire/deadline.h"
 #include "common/wire/grpc_status.h"
 #include "common/wire/header_checksum.h"
 #include "tests/testing/cluster.h"
+#include "tests/testing/ready_channel.h"
 #include "tests/testing/status_matchers.h"
 #include "tributary/v1/parameter_service.grpc.pb.h"
 #include "worker/client/memory_link.h"
@@ -43,7 +43,7 @@ class SharedWeightsTest : public ::testing::Test {
                   .policy = std::move(policy),
                   .shares_memory = true}),
         stub_(v1::ParameterService::NewStub(
-            DataChannel(cluster_.plan().servers(0)))) {
+            testing::ReadyChannel(cluster_.plan().servers(0)))) {
     v1::InitializeRequest request;
     SetAddress(request.mutable_address());
     request.set_payload(std::string(kBytes, '\0'));
