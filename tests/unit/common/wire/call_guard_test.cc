@@ -72,5 +72,19 @@ TEST_F(CallGuardTest, WithoutACertificateTheTicketsRoleMustBeAllowed) {
   }
 }
 
+// The hello for shared memory brings a ticket and nothing else.
+TEST_F(CallGuardTest, ARanksTicketIsOfNoOtherRankAndOfNoOtherRole) {
+  const auto place = guard_->CheckRank(Ticket(v1::ROLE_WORKER, 3), 3);
+  ASSERT_TRUE(place.ok()) << place.status();
+  EXPECT_TRUE(*place == PlaceOf(v1::ROLE_WORKER, 3));
+  for (const std::string& other :
+       {Ticket(v1::ROLE_WORKER, 2), Ticket(v1::ROLE_SERVER, 3),
+        Ticket(v1::ROLE_COORDINATOR, 3), Ticket(v1::ROLE_OBSERVER, 3)}) {
+    EXPECT_THAT(guard_->CheckRank(other, 3).status(),
+                StatusIs(absl::StatusCode::kPermissionDenied, ""))
+        << ReadTicket(other)->role;
+  }
+}
+
 }  // namespace
 }  // namespace tributary
