@@ -102,6 +102,18 @@ TEST_F(PageConnectionsTest, WhoHasMostMakesRoomForAnotherHost) {
   EXPECT_THAT(shut_, ElementsAre(1, 2));
 }
 
+TEST_F(PageConnectionsTest, AnOlderConnectionOfAModestHostStays) {
+  Begin(1, "modest");
+  for (int fd : {2, 3, 4}) Begin(fd, "greedy");
+  Begin(5, "b");
+  Begin(6, "c");
+  EXPECT_THAT(shut_, IsEmpty());
+  Begin(7, "health check");
+  EXPECT_THAT(shut_, ElementsAre(2));
+  Begin(8, "health check");
+  EXPECT_THAT(shut_, ElementsAre(2, 3));
+}
+
 TEST_F(PageConnectionsTest, OfManyHostsWithOneEachTheOldestMakesRoom) {
   for (int fd = 1; fd <= 6; ++fd) Begin(fd, std::to_string(10 - fd));
   Begin(7, "health check");
