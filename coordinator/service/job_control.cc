@@ -13,7 +13,6 @@
 namespace tributary {
 namespace {
 
-// Limit of a call's wait, because a waiting call holds a thread of the server.
 constexpr uint32_t kLongestWaitMs = 10'000;
 
 }  // namespace
@@ -52,6 +51,10 @@ absl::Status JobControl::DeclareModel(const v1::DeclareModelRequest& request) {
   return status;
 }
 
+absl::Duration JobControl::WaitOf(uint32_t wait_ms) {
+  return absl::Milliseconds(std::min(wait_ms, kLongestWaitMs));
+}
+
 absl::Status JobControl::Hold(const absl::Condition& decided, uint32_t wait_ms,
                               bool observes) {
   const v1::ClusterSpec& cluster = core_.state().options().job.cluster();
@@ -64,8 +67,7 @@ absl::Status JobControl::Hold(const absl::Condition& decided, uint32_t wait_ms,
                      " already wait at this coordinator; try again later"));
   }
   ++held;
-  AwaitFor(&mu_, decided,
-           absl::Milliseconds(std::min(wait_ms, kLongestWaitMs)));
+  AwaitFor(&mu_, decided, WaitOf(wait_ms));
   --held;
   return absl::OkStatus();
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,6 +34,10 @@ class JobControl {
   static constexpr int kMostObservers = 32;
 
   using Options = JobCore::Options;
+
+  // How long a call waits that asks for this: 10 s at most, because it holds a
+  // thread of the server.
+  static absl::Duration WaitOf(uint32_t wait_ms);
 
   explicit JobControl(Options options);
 
@@ -155,7 +160,7 @@ class JobControl {
     bool committed_ = false;
   };
 
-  // Waits in a service's call until the condition holds, for at most `wait_ms`.
+  // Waits in a service's call until the condition holds, for WaitOf(wait_ms).
   // ResourceExhausted: as many calls already wait as the job has members, or
   // kMostObservers calls of observers. Any client can make such calls: they
   // must not take all threads of the server, and observers must not take the

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdint>
 #include <optional>
 #include <thread>
 
@@ -381,6 +382,14 @@ TEST(JobControlTest, CallsThatWaitAreBounded) {
   for (std::thread& thread : waiting) thread.join();
   EXPECT_EQ(refused, 5);
   EXPECT_EQ(ended, members);
+}
+
+TEST(JobControlTest, ACallWaitsForTenSecondsAtMost) {
+  EXPECT_EQ(JobControl::WaitOf(0), absl::ZeroDuration());
+  EXPECT_EQ(JobControl::WaitOf(2'500), absl::Milliseconds(2'500));
+  EXPECT_EQ(JobControl::WaitOf(10'000), absl::Seconds(10));
+  EXPECT_EQ(JobControl::WaitOf(10'001), absl::Seconds(10));
+  EXPECT_EQ(JobControl::WaitOf(UINT32_MAX), absl::Seconds(10));
 }
 
 TEST(JobControlTest, ObserversThatWaitLeaveTheMembersTheirShare) {
