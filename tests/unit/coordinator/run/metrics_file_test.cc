@@ -52,6 +52,12 @@ class MetricsFileTest : public testing::TemporaryFolderTest {
     }
   }
   std::string Metrics() const { return Read("metrics.jsonl"); }
+  // The bytes of the first lines.
+  static size_t EndOf(const std::string& lines, int count) {
+    size_t end = 0;
+    for (int i = 0; i < count; ++i) end = lines.find('\n', end) + 1;
+    return end;
+  }
   void Remove(const std::string& name) {
     std::filesystem::remove(folder() + "/" + name);
   }
@@ -122,11 +128,7 @@ TEST_F(MetricsFileTest, TotalsThatCannotBeReadAreDoneWithout) {
 TEST_F(MetricsFileTest, LinesThatTheTotalsSumUpMayBeLost) {
   Write9();
   const std::string lines = Metrics();
-  const auto end_of = [&lines](int line) {
-    size_t end = 0;
-    for (int i = 0; i < line; ++i) end = lines.find('\n', end) + 1;
-    return end;
-  };
+  const auto end_of = [&lines](int line) { return EndOf(lines, line); };
   Write("metrics.jsonl", lines.substr(0, end_of(4)));
   MetricsFile file = Open();
   EXPECT_EQ(file.Recorded().step, 6);
@@ -142,6 +144,25 @@ TEST_F(MetricsFileTest, LinesThatTheTotalsSumUpMayBeLost) {
   EXPECT_EQ(file.bad_lines().count, 1);
   Remove("metrics.jsonl");
   EXPECT_EQ(Open().Recorded().step, 6);
+}
+
+// The file is shorter than the totals say, and later as long in other lines.
+TEST_F(MetricsFileTest, LinesThatFollowLostOnesAreRead) {
+  Write9();
+  const std::string lines = Metrics();
+  Write("metrics.jsonl", lines.substr(0, EndOf(lines, 4)));
+  for (const int64_t step : {7, 8}) {
+    MetricsFile file = Open();
+    file.Add(StepOfRun(step));
+    ASSERT_TRUE(file.Flush().ok());
+    // It is lost before it writes new totals.
+  }
+  ASSERT_GT(Metrics().size(), EndOf(lines, 6));
+  const MetricsFile file = Open();
+  EXPECT_THAT(read_, ElementsAre(7, 8));
+  EXPECT_EQ(file.bad_lines().count, 0);
+  EXPECT_EQ(file.Recorded().step, 8);
+  EXPECT_EQ(file.Recorded().samples, 32u);
 }
 
 TEST_F(MetricsFileTest, BadLinesAreLeftOutAndCounted) {
