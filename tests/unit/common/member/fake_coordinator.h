@@ -3,6 +3,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -50,6 +51,11 @@ class FakeCoordinator final : public v1::CoordinatorService::Service {
     absl::MutexLock lock(&mu_);
     refuse_ = refuse;
   }
+  // Called once, when the next report has been taken but not answered yet.
+  void BeforeAnswer(std::function<void()> call) {
+    absl::MutexLock lock(&mu_);
+    before_answer_ = std::move(call);
+  }
   // {term, step} of each report that was taken.
   using Taken = std::vector<std::pair<uint64_t, int64_t>>;
   Taken taken() const {
@@ -65,16 +71,21 @@ class FakeCoordinator final : public v1::CoordinatorService::Service {
   grpc::Status ReportEvaluation(
       grpc::ServerContext*, const v1::ReportEvaluationRequest* request,
       v1::ReportEvaluationResponse* response) override {
-    absl::MutexLock lock(&mu_);
-    if (refuse_) {
-      return {grpc::StatusCode::RESOURCE_EXHAUSTED, "no thread is left"};
+    std::function<void()> before_answer;
+    {
+      absl::MutexLock lock(&mu_);
+      if (refuse_) {
+        return {grpc::StatusCode::RESOURCE_EXHAUSTED, "no thread is left"};
+      }
+      if (request->term() < term_) {
+        aborted_ = true;
+        return {grpc::StatusCode::ABORTED, "an earlier term"};
+      }
+      taken_.emplace_back(request->term(), request->step());
+      if (saved_step_ >= 0) response->set_saved_step(saved_step_);
+      before_answer = std::exchange(before_answer_, nullptr);
     }
-    if (request->term() < term_) {
-      aborted_ = true;
-      return {grpc::StatusCode::ABORTED, "an earlier term"};
-    }
-    taken_.emplace_back(request->term(), request->step());
-    if (saved_step_ >= 0) response->set_saved_step(saved_step_);
+    if (before_answer) before_answer();
     return grpc::Status::OK;
   }
   grpc::Status GetJobStatus(grpc::ServerContext*, const v1::JobStatusRequest*,
@@ -96,6 +107,7 @@ class FakeCoordinator final : public v1::CoordinatorService::Service {
   int64_t saved_step_ ABSL_GUARDED_BY(mu_) = -1;
   bool refuse_ ABSL_GUARDED_BY(mu_) = false;
   bool aborted_ ABSL_GUARDED_BY(mu_) = false;
+  std::function<void()> before_answer_ ABSL_GUARDED_BY(mu_);
   Taken taken_ ABSL_GUARDED_BY(mu_);
   std::unique_ptr<grpc::Server> server_;
 };

@@ -47,6 +47,17 @@ TEST_F(ResultSenderTest, ALaterPartWaitsUntilTheEarlierIsToldAgain) {
               ElementsAre(Pair(1, 19), Pair(2, 19), Pair(2, 20)));
 }
 
+// Before the answer comes, the heartbeats hear of the next coordinator, when
+// nothing is kept yet that they would tell it.
+TEST_F(ResultSenderTest, AnAnswerThatComesAfterATakeoverDoesNotCount) {
+  coordinator_.BeforeAnswer([this] {
+    coordinator_.TakeOver(2);
+    EXPECT_TRUE(sender_.Follow(2).ok());
+  });
+  EXPECT_TRUE(Report(19).ok());
+  EXPECT_THAT(coordinator_.taken(), ElementsAre(Pair(1, 19), Pair(2, 19)));
+}
+
 TEST_F(ResultSenderTest, EveryPartThatIsNotSavedIsToldAgainInOrder) {
   for (const int64_t step : {3, 1, 2}) ASSERT_TRUE(Report(step).ok());
   coordinator_.SetSaved(2);
