@@ -7,6 +7,7 @@
 #include <cmath>
 #include <numeric>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "common/base/limits.h"
@@ -182,8 +183,17 @@ TEST(PartitionPlanTest, RefusesMoreBlocksThanItsLimit) {
   const auto plan = PartitionPlan::Create(huge, 1, kMaxBucketBytes);
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(plan->num_blocks(), 4096);
-  ParameterSpecs many(PartitionPlan::kMaxParameters + 1);
-  EXPECT_FALSE(PartitionPlan::Create(many, 1, 1 << 20).ok());
+}
+
+TEST(PartitionPlanTest, RefusesMoreParametersThanItsLimit) {
+  ParameterSpecs many(PartitionPlan::kMaxParameters);
+  for (size_t p = 0; p < many.size(); ++p) many[p].name = std::to_string(p);
+  EXPECT_TRUE(PartitionPlan::CheckParameters(many).ok());
+  many.push_back({"another", {1}});
+  const absl::Status refused = PartitionPlan::CheckParameters(many);
+  EXPECT_NE(refused.message().find("at most 65536 parameters, got 65537"),
+            absl::string_view::npos)
+      << refused;
 }
 
 TEST(PartitionPlanTest, DefaultBlocksAreAPartOfTheShard) {
