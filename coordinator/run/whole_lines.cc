@@ -69,7 +69,9 @@ BadLines ForEachLine(const std::string& path, uint64_t from_byte,
     if (came == 0) break;
     absl::string_view rest(buffer.data(), kept + came);
     for (size_t end; (end = rest.find('\n')) != absl::string_view::npos;) {
-      if (dropped > 0 || !read(rest.substr(0, end))) bad.Add(begin);
+      if (dropped > 0 || end > kMaxLineBytes || !read(rest.substr(0, end))) {
+        bad.Add(begin);
+      }
       begin += dropped + end + 1;
       dropped = 0;
       rest.remove_prefix(end + 1);
