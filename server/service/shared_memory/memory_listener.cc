@@ -28,8 +28,8 @@ constexpr size_t kMostWorkers = 2048;
 
 }  // namespace
 
-size_t MemoryListener::MostWorkers() {
-  return std::min<uint64_t>(kMostWorkers, FileLimit() / 8);
+size_t MemoryListener::MostWorkers(uint64_t files) {
+  return std::min<uint64_t>(kMostWorkers, files / 8);
 }
 
 absl::StatusOr<std::unique_ptr<MemoryListener>> MemoryListener::Start(
@@ -125,7 +125,7 @@ bool MemoryListener::IsOfUser(const UniqueFd& socket) {
 }
 
 void MemoryListener::CloseSurplus() {
-  const size_t most_workers = MostWorkers();
+  const size_t most_workers = MostWorkers(FileLimit());
   std::map<uint32_t, size_t> of_rank;
   size_t silent = 0, workers = 0;
   std::vector<Connection> kept;

@@ -65,9 +65,10 @@ class MemoryListener {
   // For ConnectUnix.
   const std::string& socket() const { return socket_->address(); }
 
-  // How many workers may be connected. Their files come from the quarter that
-  // the connections of other peers leave (FilesForPeers).
-  static size_t MostWorkers();
+  // How many workers may be connected, if the process may have so many files
+  // open. Their files come from the quarter that the connections of other peers
+  // leave (FilesForPeers).
+  static size_t MostWorkers(uint64_t files);
 
  private:
   struct Connection {

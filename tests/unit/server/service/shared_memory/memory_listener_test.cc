@@ -2,10 +2,12 @@
 #include "server/service/shared_memory/memory_listener.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <sstream>
@@ -200,6 +202,36 @@ TEST_F(MemoryListenerTest, ARankHasOneConnectionAndASpare) {
                 StatusIs(absl::StatusCode::kDeadlineExceeded, ""))
         << kept;
   }
+}
+
+// Limits the open files of this process for as long as it lives.
+class WithFiles {
+ public:
+  explicit WithFiles(rlim_t files) {
+    EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &before_), 0);
+    const rlimit now = {files, before_.rlim_max};
+    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &now), 0);
+  }
+  ~WithFiles() { setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+TEST_F(MemoryListenerTest, OfTooManyWorkersTheOldestMakesRoom) {
+  EXPECT_EQ(MemoryListener::MostWorkers(1'024), 128u);
+  EXPECT_EQ(MemoryListener::MostWorkers(1 << 20), 2'048u);
+  EXPECT_EQ(MemoryListener::MostWorkers(UINT64_MAX), 2'048u);
+  const auto listener = Start();
+  const WithFiles few(256);
+  std::vector<UniqueFd> workers;
+  for (uint32_t rank = 10; rank < 10 + 256 / 8 + 1; ++rank) {
+    workers.push_back(ConnectUnix(listener->socket()).value());
+    TRIBUTARY_ASSERT_OK(Say(workers.back(), Hello(rank), true));
+  }
+  EXPECT_EQ(AwaitGone(1), std::vector<uint64_t>{110});
+  EXPECT_THAT(ReceiveUnix(workers[1], absl::ZeroDuration()).status(),
+              StatusIs(absl::StatusCode::kDeadlineExceeded, ""));
 }
 
 TEST_F(MemoryListenerTest, OfManySilentConnectionsTheOldestMakeRoom) {
