@@ -170,6 +170,20 @@ TEST(ChannelArgumentsTest, EveryChannelPingsWithinTenSeconds) {
   EXPECT_EQ(numbers.at(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA), 0);
 }
 
+TEST_F(ChannelTest, ARequestThatNoPeerTakesIsNotSent) {
+  const auto channel = DataChannel(absl::StrCat("127.0.0.1:", port_));
+  grpc::ClientContext context;
+  context.set_deadline(DeadlineAfter(absl::Seconds(20)));
+  context.set_wait_for_ready(true);
+  v1::PushPullRequest request;
+  request.set_payload(std::string(kMaxMessageBytes, 'x'));
+  v1::PushPullResponse response;
+  EXPECT_THAT(ToAbslStatus(v1::ParameterService::NewStub(channel)->PushPull(
+                  &context, request, &response)),
+              testing::StatusIs(absl::StatusCode::kResourceExhausted,
+                                "Sent message larger than max"));
+}
+
 // A server takes the pings of an idle client for friendly.
 TEST_F(ChannelTest, AnIdleConnectionStays) {
   Relay relay(port_);

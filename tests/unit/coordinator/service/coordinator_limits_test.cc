@@ -127,6 +127,18 @@ TEST_F(CoordinatorLimitsTest, APlanThatNoMemberTakesIsRefused) {
                         absl::StrCat("wanted at most ", kMaxPlanBytes)));
 }
 
+TEST_F(CoordinatorLimitsTest, AnAnswerThatNoMemberTakesIsNotSent) {
+  v1::JobSpec job = Job(1, 1);
+  job.mutable_checkpoint()->set_directory(std::string(kMaxAnswerBytes, 'x'));
+  Start(std::move(job));
+  v1::RegisterRequest request;
+  request.set_role(v1::ROLE_WORKER);
+  request.set_instance("worker");
+  EXPECT_THAT(client_->Register(request, kSoon).status(),
+              testing::StatusIs(absl::StatusCode::kInvalidArgument,
+                                "Sent message larger than max"));
+}
+
 TEST_F(CoordinatorLimitsTest, AThousandMembersThatWaitForMuchAreShown) {
   Start(Job(PartitionPlan::kMaxShards, kMaxRanks));
   for (const auto& [role, places] :
