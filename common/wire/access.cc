@@ -106,6 +106,13 @@ absl::StatusOr<Access> Access::FromBundle(const AccessBundle& bundle) {
   Access access;
   TRIBUTARY_ASSIGN_OR_RETURN(
       access.tls_, PeerCredentials::FromPem(bundle.authority, bundle.own));
+  const absl::Status dates = access.tls_->CheckOwnDates();
+  if (!dates.ok()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "--tls -: ", dates.message(),
+        "; if this machine's clock is right, start the job again, which makes "
+        "new certificates, or write a newer one to standard input"));
+  }
   access.token_ = bundle.token;
   access.page_token_ = bundle.page_token;
   access.own_ = bundle.own;

@@ -58,6 +58,8 @@ class Access {
                                      PeerRole role) {
     return Read(options, std::vector<PeerRole>{role});
   }
+  // InvalidArgument: a text is not what it should be. FailedPrecondition as
+  // Read.
   static absl::StatusOr<Access> FromBundle(const AccessBundle& bundle);
 
   CallerProof Proof() const { return CallerProof(tls_, token_); }

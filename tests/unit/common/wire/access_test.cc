@@ -183,6 +183,29 @@ TEST_F(AccessTest, ABundleComesBackFromItsLine) {
   EXPECT_TRUE(Access::FromBundle(*again)->encrypted());
 }
 
+TEST_F(AccessTest, ABundleWithACertificateOfAnotherTimeIsRefused) {
+  const auto read = [this](absl::Duration from) {
+    AccessBundle bundle;
+    bundle.authority = authority_.ToPem()->certificate;
+    bundle.own = authority_
+                     .Issue({.identity = {.role = PeerRole::kWorker}},
+                            {absl::Now() + from, absl::Minutes(30)})
+                     .value();
+    return Access::FromBundle(bundle).status();
+  };
+  TRIBUTARY_EXPECT_OK(read(-absl::Minutes(10)));
+  const absl::Status expired = read(-absl::Hours(1));
+  EXPECT_THAT(expired,
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       "--tls -: the certificate of this process expired at "));
+  EXPECT_THAT(expired, StatusIs(absl::StatusCode::kFailedPrecondition,
+                                "or write a newer one to standard input"));
+  EXPECT_THAT(read(absl::Hours(1)),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       "--tls -: the certificate of this process is valid "
+                       "from "));
+}
+
 TEST_F(AccessTest, WhatIsNoBundleIsRefused) {
   for (const char* line :
        {"", "{", "[]", "7", R"({"authority":"a"})",
