@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/telemetry/log.h"
 
-#include <spdlog/sinks/base_sink.h>
+#include <signal.h>
 #include <spdlog/sinks/basic_file_sink.h>
-#include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -14,6 +14,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "common/telemetry/stream_sink.h"
 
 namespace tributary {
 namespace {
@@ -78,7 +79,8 @@ absl::Status SetUpLog(const LogOptions& options) {
   if (!level.ok()) return level.status();
   std::vector<spdlog::sink_ptr> sinks;
   if (options.standard_error) {
-    sinks.push_back(std::make_shared<spdlog::sinks::stderr_sink_mt>());
+    signal(SIGPIPE, SIG_IGN);  // the log's reader may end first
+    sinks.push_back(std::make_shared<StreamSink>(STDERR_FILENO));
   }
   if (!options.file.empty()) {
     try {
