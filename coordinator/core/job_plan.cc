@@ -155,7 +155,8 @@ absl::Status JobPlan::AddCourse(const v1::DeclareModelRequest& request,
   if (!difference.empty()) {
     return absl::FailedPreconditionError(absl::StrCat(
         "worker ", request.rank(), " takes ", difference,
-        "; check that all ranks run the same program with the same data"));
+        "; all ranks must take the same number of steps with equal batches, so "
+        "check that they run the same program on the same data"));
   }
   if (request.course_size() > declaration_.course_size()) {
     *declaration_.mutable_course() = request.course();
