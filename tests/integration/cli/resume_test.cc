@@ -117,7 +117,7 @@ TEST_F(ResumeTest, WhatCannotBeExactIsRefusedWithARemedy) {
   EXPECT_EQ(
       Resume("first", "more-rows", {"--set", "data.train.synthetic.rows=80"}),
       1);
-  EXPECT_THAT(output_, HasSubstr("which has 64 rows; of the 80 rows"));
+  EXPECT_THAT(output_, HasSubstr("which has 64 rows; there are 80 rows now"));
 }
 
 TEST_F(ResumeTest, ARunThatIsOverHasNothingLeftForOtherWorkers) {

@@ -125,6 +125,7 @@ class ChannelTest : public ::testing::Test {
   static absl::Status Call(const std::shared_ptr<grpc::Channel>& channel) {
     grpc::ClientContext context;
     context.set_deadline(DeadlineAfter(absl::Milliseconds(500)));
+    context.set_wait_for_ready(true);  // one attempt to connect may fail
     v1::ServerStatusResponse response;
     return ToAbslStatus(v1::ParameterService::NewStub(channel)->GetServerStatus(
         &context, {}, &response));
