@@ -5,6 +5,7 @@
 
 #include <thread>
 
+#include "common/host/steady_waits.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/unit/coordinator/service/job_saving_fixture.h"
 
@@ -45,6 +46,7 @@ TEST_F(JobEvaluationsTest, ARankThatWaitsForADecisionHearsThatThePlanIsOver) {
   request.set_plan_epoch(1);
   request.set_step(1);
   request.set_wait_ms(60'000);
+  const absl::Duration begin = SteadyNow();
   const auto await = [&] {
     absl::Status status;
     do {
@@ -66,6 +68,8 @@ TEST_F(JobEvaluationsTest, ARankThatWaitsForADecisionHearsThatThePlanIsOver) {
   }
   control_->MemberLost(v1::ROLE_SERVER, 0, /*pid=*/0, "killed");
   for (std::thread& rank : ranks) rank.join();
+  // Without the loss no call ends earlier.
+  EXPECT_LT(SteadyNow() - begin, JobControl::WaitOf(request.wait_ms()));
 }
 
 TEST_F(JobEvaluationsTest, TheStateDoesNotGrowWithThem) {
