@@ -112,7 +112,8 @@ class StrategyMatrixTest : public testing::TemporaryFolderTest,
       words.push_back("--resume");
       words.push_back(Path(from + "/checkpoints/step-000000000020"));
     }
-    const testing::ProcessResult result = testing::RunProcess(words);
+    const testing::ProcessResult result =
+        testing::RunWithEveryCheckpoint(words, Path(run));
     EXPECT_EQ(result.exit_code, 0) << run << "\n" << result.output;
     Outcome outcome;
     if (result.exit_code != 0) return outcome;

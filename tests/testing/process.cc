@@ -5,6 +5,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
+
 namespace tributary::testing {
 
 ProcessResult RunProcess(const std::vector<std::string>& command) {
@@ -38,6 +40,18 @@ ProcessResult RunProcess(const std::vector<std::string>& command) {
   result.exit_code =
       WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return result;
+}
+
+ProcessResult RunWithEveryCheckpoint(const std::vector<std::string>& command,
+                                     const std::string& run) {
+  constexpr int kTries = 20;
+  for (int tries = 1;; ++tries) {
+    ProcessResult result = RunProcess(command);
+    const bool left_out =
+        result.output.find("the checkpoint of step ") != std::string::npos;
+    if (result.exit_code != 0 || !left_out || tries == kTries) return result;
+    std::filesystem::remove_all(run);
+  }
 }
 
 }  // namespace tributary::testing

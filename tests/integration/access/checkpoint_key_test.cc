@@ -37,25 +37,23 @@ class CheckpointKeyTest : public testing::TemporaryFolderTest {
     Write("short", "abc");
   }
   // Words that name files of the folder stand for their paths.
-  int Run(Words words) {
+  int Run(const Words& words) {
+    return Take(testing::RunProcess(Command(words)));
+  }
+  int Train(const std::string& run, Words words) {
+    words.insert(words.begin(), {"train", "--run-dir", Path(run)});
+    return Take(testing::RunWithEveryCheckpoint(Command(words), Path(run)));
+  }
+  Words Command(Words words) const {
     for (std::string& word : words) {
       if (fs::exists(Path(word))) word = Path(word);
     }
     words.insert(words.begin(), testing::Program("tributary"));
-    const testing::ProcessResult result = testing::RunProcess(words);
+    return words;
+  }
+  int Take(const testing::ProcessResult& result) {
     output_ = result.output;
     return result.exit_code;
-  }
-  // Trains again if the disk was so slow that a checkpoint was left out.
-  int Train(const std::string& run, Words words) {
-    words.insert(words.begin(), {"train", "--run-dir", Path(run)});
-    for (int tries = 0;; ++tries) {
-      const int code = Run(words);
-      const bool lacks =
-          output_.find("the checkpoint of step ") != std::string::npos;
-      if (code != 0 || !lacks || tries == 20) return code;
-      fs::remove_all(Path(run));
-    }
   }
   std::string Sha256(const std::string& run) const {
     return nlohmann::json::parse(Read(run + "/summary.json"))["weights_sha256"];

@@ -68,7 +68,7 @@ class FineTuneTest : public testing::TemporaryFolderTest {
                                       Path(run + ".yaml"), "--run-dir",
                                       Path(run)};
     words.insert(words.end(), more.begin(), more.end());
-    return testing::RunProcess(words);
+    return testing::RunWithEveryCheckpoint(words, Path(run));
   }
   void MustTrain(const std::string& job, const std::string& run,
                  const std::vector<std::string>& more = {}) {

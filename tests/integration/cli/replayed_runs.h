@@ -81,16 +81,13 @@ training: {steps: 40, loss: cross_entropy, gradient_accumulation: 2,
     output_ = result.output;
     return result.exit_code;
   }
-  // Trains again if the disk was so slow that a checkpoint was left out.
   void Train(const std::string& run, std::vector<std::string> words = {},
              const std::string& job = "job.yaml") {
-    words.insert(words.begin(), {"train", Path(job), "--run-dir", Path(run)});
-    for (int tries = 0; tries < 20; ++tries) {
-      ASSERT_EQ(Run(words), 0) << output_;
-      if (output_.find("the checkpoint of step ") == std::string::npos) return;
-      std::filesystem::remove_all(Path(run));
-    }
-    FAIL() << output_;
+    words.insert(words.begin(), {Program("tributary"), "train", Path(job),
+                                 "--run-dir", Path(run)});
+    const ProcessResult result = RunWithEveryCheckpoint(words, Path(run));
+    output_ = result.output;
+    ASSERT_EQ(result.exit_code, 0) << output_;
   }
   // Train with an environment variable set, which is as before after it.
   void TrainWith(const std::string& name, const std::string& value,
