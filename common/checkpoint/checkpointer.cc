@@ -92,8 +92,10 @@ void Checkpointer::Writer::Run() {
   while (true) {
     SnapshotCollector::Work work;
     {
+      absl::MutexLock lock(&mu_);
+      collector_.Written();
       // No deadline: the wait ends with the next checkpoint or with Finish.
-      absl::MutexLock lock(&mu_, absl::Condition(&due));
+      mu_.Await(absl::Condition(&due));
       if (closing_) {
         ended_ = true;
         return;

@@ -41,22 +41,32 @@ void SnapshotCollector::Add(int64_t step, BlockSnapshot block,
             [](const BlockSnapshot& a, const BlockSnapshot& b) {
               return a.block.index < b.block.index;
             });
-  if (waiting_) {
+  if (waiting_.size() + (writing_ ? 1 : 0) < kMostKept) {
+    waiting_.push_back(std::move(open));
+  } else {
+    ShardSnapshot& late = waiting_.back();
     given_up_.push_back(
-        {.step = waiting_->step,
+        {.step = late.step,
          .file = absl::ResourceExhaustedError(absl::StrCat(
-             "the disk is too slow: the checkpoint of step ", waiting_->step,
+             "the disk is too slow: the checkpoint of step ", late.step,
              " was still waiting to be written when that of step ", step,
              " was due")),
-         .pause_seconds = 1e-6 * static_cast<double>(waiting_->pause_micros)});
+         .pause_seconds = 1e-6 * static_cast<double>(late.pause_micros)});
+    late = std::move(open);
   }
-  waiting_ = std::move(open);
   open_.erase(step);
 }
 
 SnapshotCollector::Work SnapshotCollector::Take() {
-  Work work{std::exchange(given_up_, {}),
-            *std::exchange(waiting_, std::nullopt)};
+  Work work{.failed = {}, .snapshot = std::move(waiting_.front())};
+  waiting_.pop_front();
+  writing_ = true;
+  const auto later = std::find_if(given_up_.begin(), given_up_.end(),
+                                  [&](const WrittenSnapshot& one) {
+                                    return one.step > work.snapshot.step;
+                                  });
+  work.failed.assign(given_up_.begin(), later);
+  given_up_.erase(given_up_.begin(), later);
   return work;
 }
 

@@ -3,8 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
-#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -42,10 +42,11 @@ struct WrittenSnapshot {
 };
 
 // Collects the snapshots of a shard's blocks and decides which steps are
-// written. A step is complete when all its blocks have been added. One complete
-// step waits until the writer takes it. If a later step completes meanwhile, it
-// replaces the waiting one: a slow disk must not fill the memory, and the last
-// step of a job must be written. A plain object: its owner locks.
+// written. A step is complete when all its blocks have been added. At most two
+// complete steps are kept, with the one that is being written, since a slow
+// disk must not fill the memory. A later step replaces the second one: the
+// first is next, or being written, and the last step of a job must be written.
+// A plain object: its owner locks.
 class SnapshotCollector {
  public:
   explicit SnapshotCollector(size_t num_blocks) : num_blocks_(num_blocks) {}
@@ -55,18 +56,22 @@ class SnapshotCollector {
   void Add(int64_t step, BlockSnapshot block, int64_t pause_micros);
 
   // Whether a step waits to be written.
-  bool due() const { return waiting_.has_value(); }
+  bool due() const { return !waiting_.empty(); }
   struct Work {
     std::vector<WrittenSnapshot> failed;  // earlier steps: report them first
     ShardSnapshot snapshot;               // then write this one
   };
-  // Requires due().
+  // Requires due(). The writer is busy until Written.
   Work Take();
+  void Written() { writing_ = false; }
 
  private:
+  static constexpr size_t kMostKept = 2;
+
   const size_t num_blocks_;                // of the shard; at least 1
   std::map<int64_t, ShardSnapshot> open_;  // [step], some blocks missing
-  std::optional<ShardSnapshot> waiting_;
+  std::deque<ShardSnapshot> waiting_;      // in the order of steps
+  bool writing_ = false;
   std::vector<WrittenSnapshot> given_up_;  // a later step took their place
 };
 

@@ -38,6 +38,7 @@ void SimulatedCheckpointer::WriteNext() {
                         process_, World::Kind::kIdle,
                         [self = shared_from_this(), work = collector_.Take()] {
                           self->writing_ = false;
+                          self->collector_.Written();
                           for (const WrittenSnapshot& failed : work.failed)
                             self->Report(failed);
                           const ShardSnapshot& snapshot = work.snapshot;

@@ -64,33 +64,42 @@ TEST_F(SnapshotCollectorTest, AStepIsDueOnceEveryBlockHasCome) {
   EXPECT_EQ(images[1].state[0][1], -5) << "the state is a copy";
 }
 
-// The last one is that of the job's end.
-TEST_F(SnapshotCollectorTest, AWaitingStepGivesWayToALaterOne) {
-  AddAll(10);
-  AddAll(20);
-  AddAll(30);
-  const SnapshotCollector::Work work = collector_.Take();
-  EXPECT_EQ(work.snapshot.step, 30);
+// The first is next, and the last is that of the job's end.
+TEST_F(SnapshotCollectorTest, ASecondStepThatWaitsGivesWayToALaterOne) {
+  for (const int64_t step : {10, 20, 30, 40}) AddAll(step);
+  SnapshotCollector::Work work = collector_.Take();
+  EXPECT_EQ(work.snapshot.step, 10);
+  EXPECT_TRUE(work.failed.empty()) << "results are in the order of steps";
+  ASSERT_TRUE(collector_.due());
+  collector_.Written();
+  work = collector_.Take();
+  EXPECT_EQ(work.snapshot.step, 40);
   EXPECT_EQ(work.snapshot.blocks.size(), 2u);
   ASSERT_EQ(work.failed.size(), 2u);
-  EXPECT_EQ(work.failed[0].step, 10);
-  EXPECT_EQ(work.failed[1].step, 20);
+  EXPECT_EQ(work.failed[0].step, 20);
+  EXPECT_EQ(work.failed[1].step, 30);
   EXPECT_DOUBLE_EQ(work.failed[1].pause_seconds, 20e-6);
   EXPECT_THAT(work.failed[1].file.status(),
               StatusIs(absl::StatusCode::kResourceExhausted,
-                       "the checkpoint of step 20 was still waiting to be "
-                       "written when that of step 30 was due"));
+                       "the checkpoint of step 30 was still waiting to be "
+                       "written when that of step 40 was due"));
   EXPECT_FALSE(collector_.due());
 }
 
-TEST_F(SnapshotCollectorTest, AStepMayWaitWhileTheOneBeforeIsWritten) {
+TEST_F(SnapshotCollectorTest, OneStepWaitsWhileTheOneBeforeIsWritten) {
   AddAll(10);
   collector_.Take();  // is being written
   AddAll(20);
-  ASSERT_TRUE(collector_.due());
-  const SnapshotCollector::Work work = collector_.Take();
-  EXPECT_EQ(work.snapshot.step, 20);
-  EXPECT_TRUE(work.failed.empty());
+  AddAll(30);
+  collector_.Written();
+  SnapshotCollector::Work work = collector_.Take();
+  EXPECT_EQ(work.snapshot.step, 30);
+  EXPECT_EQ(work.failed.size(), 1u);
+  collector_.Written();
+  EXPECT_FALSE(collector_.due());
+  AddAll(40);
+  AddAll(50);
+  EXPECT_EQ(collector_.Take().snapshot.step, 40) << "nobody wrote";
 }
 
 }  // namespace
