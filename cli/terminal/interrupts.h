@@ -7,7 +7,7 @@
 
 namespace tributary {
 
-// What a signal means to a program that has already been asked to stop.
+// What a program does with a further signal while it is stopping.
 enum class RepeatedSignal { kNothing, kEndNow };
 
 // Some senders repeat a signal at once: timeout(1) signals a process and then

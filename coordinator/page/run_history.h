@@ -32,8 +32,8 @@ class RunHistory {
   void AddStep(const StepRecord& record);
   void AddEvaluation(const EvaluationRecord& record);
 
-  // What the page shows of the steps so far. A later coordinator of the run
-  // begins with it.
+  // The page's curve and times of the steps so far, saved so that a later
+  // coordinator of the run can continue them.
   v1::StepsShown SaveSteps() const;
   void RestoreSteps(const v1::StepsShown& shown);
 

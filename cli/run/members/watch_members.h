@@ -29,8 +29,8 @@ struct EndedChild {
   bool has_place = true;  // false: it starts the ranks itself
 };
 
-// What the child's end means for the job, if that does not depend on the
-// member; nullopt: the coordinator must be asked. Pure.
+// Whether the job needs another process in the child's place. nullopt: only the
+// coordinator can tell, from its record of the member. Pure.
 std::optional<Children::Loss> LossOf(const EndedChild& child);
 
 // Follows the run until the job is over, and replaces or kills children as the

@@ -9,7 +9,8 @@
 namespace tributary {
 
 // Counts the steps that changed nothing because a gradient was not finite
-// (nonfinite: skip). A plain object.
+// (nonfinite: skip). The count begins anew with each coordinator of the run. A
+// plain object.
 class SkippedSteps {
  public:
   // A sentence about the first of them, the tenth, the hundredth and so on;

@@ -65,9 +65,9 @@ class MemoryListener {
   // For ConnectUnix.
   const std::string& socket() const { return socket_->address(); }
 
-  // How many workers may be connected, if the process may have so many files
-  // open. Their files come from the quarter that the connections of other peers
-  // leave (FilesForPeers).
+  // The most workers that may be connected at once in a process that may have
+  // `files` files open. They get a quarter of these; other peers may use the
+  // rest (FilesForPeers).
   static size_t MostWorkers(uint64_t files);
 
  private:

@@ -118,7 +118,7 @@ class StoredRows {
   RawData first_row_;
 
   mutable absl::Mutex mu_;
-  // Of the files, at a time when their values matched the checksums.
+  // The state of each file when its values last matched the checksums.
   mutable std::vector<RandomAccessFile::Stamp> stamps_ ABSL_GUARDED_BY(mu_);
   // After each part, as AddAll calculates them; empty before Checksum.
   mutable std::vector<uint32_t> checksums_ ABSL_GUARDED_BY(mu_);

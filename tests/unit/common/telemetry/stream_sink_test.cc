@@ -33,7 +33,7 @@ class StreamSinkTest : public ::testing::Test {
     close(ends_[1]);
   }
 
-  // What is in the pipe, which has something.
+  // Takes all text out of the pipe. Waits if the pipe is empty.
   std::string Read() {
     std::string text(1 << 20, '\0');
     const ssize_t n = read(ends_[0], text.data(), text.size());
