@@ -75,6 +75,7 @@ void HealthProbe::LookAtLinks() {
   }
   if (fewest == INT64_MAX || !Trains(places_.pages)) return;
   ++result_.looks;
+  has_looked_ = true;
   result_.fewest_links = std::min(result_.fewest_links, fewest);
 }
 

@@ -31,6 +31,8 @@ class HealthProbe {
   ~HealthProbe() { End(); }
 
   Result End();
+  // Whether it has looked at the servers' pages while the job trained.
+  bool has_looked() const { return has_looked_; }
 
  private:
   void Run();
@@ -40,6 +42,7 @@ class HealthProbe {
   const Neighbourhood places_;
   std::map<int, int64_t> failing_;  // by port: since it has answered
   Result result_;
+  std::atomic<bool> has_looked_{false};
   std::atomic<bool> over_{false};
   std::thread thread_;  // the last, because it uses the rest
 };

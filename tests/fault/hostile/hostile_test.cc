@@ -97,7 +97,7 @@ class HostileTest : public FaultTest {
 
   // Trains with certificates, with `idle` hostile connections of either kind
   // or, if that is 0, alone. The job waits at an early step until every attack
-  // has begun. Returns how long it took.
+  // has begun and the servers' pages were looked at. Returns how long it took.
   absl::Duration Run(const std::string& run, int idle) {
     const absl::Time begin = absl::Now();
     const std::vector<std::string> pages = {"--metrics-listen", "127.0.0.1:0",
@@ -137,11 +137,12 @@ class HostileTest : public FaultTest {
               *job, places, kIdleReaders);
           peers =
               std::make_unique<testing::HostilePeers>(*std::move(job), idle);
+          probe = std::make_unique<testing::HealthProbe>(places);
           EXPECT_TRUE(Eventually([&] {
-            return Fired(kEarly) && EachHasBegun(peers->Counts()) &&
+            return Fired(kEarly) && probe->has_looked() &&
+                   EachHasBegun(peers->Counts()) &&
                    EachHasBegun(neighbours->Counts());
           }));
-          probe = std::make_unique<testing::HealthProbe>(places);
         }
       }
       fs::remove(Path(absl::StrCat("fired/", kEarly)));
