@@ -13,8 +13,9 @@
 # The build directory (default build/release) must have kernels for the GPU:
 # configure it with -DCMAKE_CUDA_ARCHITECTURES=90 for Hopper only. DESTINATION
 # defaults to .gpu, which git ignores. WHEEL is one in build/wheel/raw, of the other
-# machine's version of Python; the package goes without the programs. Fails when the
-# bundle is larger than 60 MiB.
+# machine's version of Python; the package goes without the programs. A wheel's build
+# leaves programs without CUDA in build/release: build them again after it. Fails when
+# they have no CUDA, and when the bundle is larger than 60 MiB.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -26,6 +27,10 @@ programs=(gpu_tests tributary tributary-coordinator tributary-server
 # Uses a CUDA device if there is one; packed if it is built.
 if [ -x "$build/bin/golden_kernels_test" ]; then
   programs+=(golden_kernels_test)
+fi
+if grep -q '^TRIBUTARY_CUDA:.*=OFF' "$build/CMakeCache.txt"; then
+  echo "$build is without CUDA: configure it with -DTRIBUTARY_CUDA=ON and build again" >&2
+  exit 1
 fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -61,7 +66,7 @@ sort -u "$work/libraries" | while read -r library; do
 done
 rm "$work/libraries"
 git -C "$root" rev-parse --short HEAD > "$work/commit"
-ldd --version | head -1 | grep -oE '[0-9]+\.[0-9]+$' > "$work/glibc"
+ldd --version | sed -n '1s/.* //p' > "$work/glibc"
 bundle=$destination/bundle.tar.xz
 tar -C "$work" -cf - . | xz -T0 > "$bundle"
 

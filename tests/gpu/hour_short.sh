@@ -84,6 +84,7 @@ k7s() {
   mv "$work/gpt2s.yaml" "$work/job.yaml"
   local half=(--set training.precision=bfloat16)
   k7s_run "all_reduce" $steps "${half[@]}" --set strategy.all_reduce.backend=auto
+  k7s_run "servers 4, clip_norm" $steps "${half[@]}" --set cluster.servers=4 --set training.clip_norm=1
   while read -r servers bucket; do
     local words=(--set "cluster.servers=$servers")
     [ "$bucket" = default ] || words+=(--set "strategy.parameter_server.bucket_bytes=$bucket")
@@ -91,7 +92,6 @@ k7s() {
   done <<< $'4 default\n4 64MiB\n4 16MiB\n16 default\n16 64MiB\n1 default'
   k7s_run "servers 4, SGD" $steps "${half[@]}" --set cluster.servers=4 \
     --set 'training.optimizer={sgd: {learning_rate: 1e-4}}'
-  k7s_run "servers 4, clip_norm" $steps "${half[@]}" --set cluster.servers=4 --set training.clip_norm=1
   keep "$work/short.text" k7s.txt
 }
 
