@@ -35,6 +35,8 @@ constexpr unsigned kSilentSeconds = 15;
 constexpr absl::Duration kLookEvery = absl::Milliseconds(200);
 constexpr size_t kMaxPageRequestBytes = 16 << 10;
 constexpr int kPageBacklog = 128;
+// A page may take a while, and holds up the daemon's only thread.
+constexpr absl::Duration kMostToEnd = absl::Seconds(10);
 
 absl::Status CannotListen(const std::string& listen, absl::string_view why) {
   return absl::UnavailableError(
@@ -107,9 +109,15 @@ class HttpListener::Callbacks {
   static MHD_Result OnRequest(void* self, MHD_Connection* connection,
                               const char* path, const char* method, const char*,
                               const char*, size_t* body_bytes, void** seen);
+  static MHD_Result OnAccept(void* self, const sockaddr*, socklen_t) {
+    const auto& daemon = *static_cast<Daemon*>(self);
+    return daemon.listener->connections_.Admit(daemon.number) ? MHD_YES
+                                                              : MHD_NO;
+  }
   static void OnConnection(void* self, MHD_Connection* connection, void**,
                            MHD_ConnectionNotificationCode what) {
-    auto& listener = *static_cast<HttpListener*>(self);
+    const auto& daemon = *static_cast<Daemon*>(self);
+    HttpListener& listener = *daemon.listener;
     const int fd = SocketOf(connection);
     if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
       return listener.connections_.End(fd);
@@ -117,11 +125,11 @@ class HttpListener::Callbacks {
     const MHD_ConnectionInfo* const peer =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
     listener.connections_.Begin(
-        fd, peer == nullptr ? "" : PeerHost(*peer->client_addr));
+        fd, peer == nullptr ? "" : PeerHost(*peer->client_addr), daemon.number);
   }
   static void OnCompleted(void* self, MHD_Connection* connection, void**,
                           MHD_RequestTerminationCode) {
-    static_cast<HttpListener*>(self)->connections_.Answered(
+    static_cast<Daemon*>(self)->listener->connections_.Answered(
         SocketOf(connection));
   }
 
@@ -154,7 +162,7 @@ MHD_Result HttpListener::Callbacks::OnRequest(void* self,
     *body_bytes = 0;
     return MHD_YES;
   }
-  auto& listener = *static_cast<HttpListener*>(self);
+  HttpListener& listener = *static_cast<Daemon*>(self)->listener;
   listener.connections_.Asked(SocketOf(connection));
   const HttpAnswer answer = listener.Answer(
       method, path, Header(connection, MHD_HTTP_HEADER_AUTHORIZATION),
@@ -204,7 +212,8 @@ absl::StatusOr<std::unique_ptr<HttpListener>> HttpListener::Start(
   return listener;
 }
 
-absl::StatusOr<MHD_Daemon*> HttpListener::StartDaemon(const Credential& own) {
+absl::StatusOr<std::unique_ptr<HttpListener::Daemon>> HttpListener::StartDaemon(
+    const Credential& own) {
   std::vector<MHD_OptionItem> more;
   unsigned tls = 0;
   if (!own.certificate.empty()) {
@@ -215,27 +224,32 @@ absl::StatusOr<MHD_Daemon*> HttpListener::StartDaemon(const Credential& own) {
         {MHD_OPTION_HTTPS_MEM_KEY, 0, const_cast<char*>(own.key.c_str())});
   }
   more.push_back({MHD_OPTION_END, 0, nullptr});
+  auto daemon = std::make_unique<Daemon>();
+  daemon->listener = this;
+  daemon->number = ++daemons_;
+  Daemon* const self = daemon.get();
   UniqueFd fd(fcntl(socket_.get(), F_DUPFD_CLOEXEC, 0));
-  MHD_Daemon* const daemon =
+  daemon->handle =
       !fd.ok() ? nullptr
                : MHD_start_daemon(
                      MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL |
                          MHD_USE_ERROR_LOG | MHD_USE_ITC | tls,
-                     /*port=*/0, nullptr, nullptr, Callbacks::OnRequest, this,
+                     /*port=*/0, Callbacks::OnAccept, self,
+                     Callbacks::OnRequest, self,
                      // First, because all options use it.
                      MHD_OPTION_EXTERNAL_LOGGER, OnLog, nullptr,  //
                      MHD_OPTION_LISTEN_SOCKET, fd.get(),          //
                      MHD_OPTION_NOTIFY_CONNECTION, Callbacks::OnConnection,
-                     this,  //
+                     self,  //
                      MHD_OPTION_NOTIFY_COMPLETED, Callbacks::OnCompleted,
-                     this,  //
+                     self,  //
                      MHD_OPTION_CONNECTION_LIMIT,
                      static_cast<unsigned>(options_.limits.connections +
                                            kShutConnections),
                      MHD_OPTION_CONNECTION_TIMEOUT, kSilentSeconds,
                      MHD_OPTION_CONNECTION_MEMORY_LIMIT, kMaxPageRequestBytes,
                      MHD_OPTION_ARRAY, more.data(), MHD_OPTION_END);
-  if (daemon == nullptr) {
+  if (daemon->handle == nullptr) {
     return CannotListen(options_.listen,
                         tls == 0 ? "its thread could not be started"
                                  : "its thread could not be started, or the "
@@ -271,17 +285,27 @@ void HttpListener::Renew() {
                        newest->key == shown_.key)) {
     return;
   }
-  const absl::StatusOr<MHD_Daemon*> next = StartDaemon(*newest);
+  absl::StatusOr<std::unique_ptr<Daemon>> next = StartDaemon(*newest);
   if (!next.ok()) return;  // perhaps only one of the two files is new yet
   shown_ = *newest;
   Retire();
-  daemon_ = *next;
+  daemon_ = *std::move(next);
 }
 
 void HttpListener::Retire() {
-  if (retired_ != nullptr) MHD_stop_daemon(retired_);
-  retired_ = daemon_;
-  const UniqueFd closed(MHD_quiesce_daemon(retired_));
+  Stop(std::move(retired_));
+  retired_ = std::move(daemon_);
+  const UniqueFd closed(MHD_quiesce_daemon(retired_->handle));
+}
+
+// While MHD_stop_daemon runs, MHD_queue_response takes no response and says
+// that it has. libmicrohttpd 0.9.75 then reads a null pointer if it answers a
+// request that it cannot parse. So no connection may be left by then.
+void HttpListener::Stop(std::unique_ptr<Daemon> daemon) {
+  if (daemon == nullptr) return;
+  const UniqueFd closed(MHD_quiesce_daemon(daemon->handle));
+  (void)connections_.Close(daemon->number, kMostToEnd);
+  MHD_stop_daemon(daemon->handle);
 }
 
 HttpListener::~HttpListener() {
@@ -290,9 +314,8 @@ HttpListener::~HttpListener() {
     ends_ = true;
   }
   if (thread_.joinable()) thread_.join();
-  for (MHD_Daemon* const daemon : {retired_, daemon_}) {
-    if (daemon != nullptr) MHD_stop_daemon(daemon);
-  }
+  Stop(std::move(retired_));
+  Stop(std::move(daemon_));
 }
 
 HttpAnswer HttpListener::Answer(const std::string& method,

@@ -19,7 +19,6 @@
 #include "common/security/certificate_authority.h"
 #include "common/telemetry/page_connections.h"
 
-struct MHD_Connection;
 struct MHD_Daemon;
 
 namespace tributary {
@@ -96,12 +95,20 @@ class HttpListener {
 
  private:
   class Callbacks;  // of libmicrohttpd
+  // One of libmicrohttpd's, with a thread of its own.
+  struct Daemon {
+    HttpListener* listener = nullptr;
+    uint64_t number = 0;  // later ones have higher numbers
+    MHD_Daemon* handle = nullptr;
+  };
 
   explicit HttpListener(Options options);
 
   // Unavailable: it does not start, for example because the certificate and its
   // key do not fit.
-  absl::StatusOr<MHD_Daemon*> StartDaemon(const Credential& own);
+  absl::StatusOr<std::unique_ptr<Daemon>> StartDaemon(const Credential& own);
+  // Ends a daemon, if there is one, and all earlier ones' connections.
+  void Stop(std::unique_ptr<Daemon> daemon);
   void Tend();  // the second thread
   // Shows the newest certificate: libmicrohttpd cannot change that of a daemon,
   // so another daemon takes the place of the one that listens.
@@ -115,9 +122,10 @@ class HttpListener {
   Credential shown_;
   UniqueFd socket_;  // listens; each daemon has a duplicate
   int port_ = 0;
-  MHD_Daemon* daemon_ = nullptr;
+  uint64_t daemons_ = 0;  // so far
+  std::unique_ptr<Daemon> daemon_;
   // Accepts no more connections, but may still answer on those that it has.
-  MHD_Daemon* retired_ = nullptr;
+  std::unique_ptr<Daemon> retired_;
 
   mutable absl::Mutex pages_mu_;  // held while a page is made
   absl::Mutex mu_;

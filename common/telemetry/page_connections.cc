@@ -9,6 +9,8 @@
 #include <cstring>
 #include <utility>
 
+#include "common/host/steady_waits.h"
+
 namespace tributary {
 
 std::string PeerHost(const sockaddr& address) {
@@ -28,10 +30,24 @@ std::string PeerHost(const sockaddr& address) {
   return text;
 }
 
-void PageConnections::Begin(int fd, const std::string& host) {
+bool PageConnections::Admit(uint64_t daemon) {
   absl::MutexLock lock(&mu_);
-  all_[fd] = {
-      .host = host, .since_micros = clock_->NowMicros(), .number = ++begun_};
+  const bool open = static_cast<int64_t>(daemon) > closed_;
+  admitted_ += open;
+  return open;
+}
+
+void PageConnections::Begin(int fd, const std::string& host, uint64_t daemon) {
+  absl::MutexLock lock(&mu_);
+  if (admitted_ > 0) --admitted_;
+  all_[fd] = {.host = host,
+              .since_micros = clock_->NowMicros(),
+              .number = ++begun_,
+              .daemon = daemon};
+  if (static_cast<int64_t>(daemon) <= closed_) {
+    all_[fd].shut = true;
+    return shut_(fd);
+  }
   const std::map<std::string, size_t> counts = Counts();
   size_t total = 0, most = 0;
   for (const auto& [unused, count] : counts) {
@@ -96,6 +112,23 @@ void PageConnections::ShutLate() {
     connection.shut = true;
     shut_(fd);
   }
+}
+
+bool PageConnections::Close(uint64_t daemon, absl::Duration limit) {
+  absl::MutexLock lock(&mu_);
+  closed_ = std::max(closed_, static_cast<int64_t>(daemon));
+  for (auto& [fd, connection] : all_) {
+    if (connection.shut || connection.daemon > daemon) continue;
+    connection.shut = true;
+    shut_(fd);
+  }
+  const auto over = [&]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+    return admitted_ == 0 &&
+           std::none_of(all_.begin(), all_.end(), [&](const auto& entry) {
+             return entry.second.daemon <= daemon;
+           });
+  };
+  return AwaitFor(&mu_, absl::Condition(&over), limit);
 }
 
 size_t PageConnections::size() const {

@@ -10,6 +10,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "common/base/clock.h"
 
 struct sockaddr;
@@ -41,8 +42,11 @@ class PageConnections {
   PageConnections(const Clock* clock, Limits limits, Shut shut)
       : clock_(clock), limits_(limits), shut_(std::move(shut)) {}
 
-  // A connection begins. May shut another one.
-  void Begin(int fd, const std::string& host);
+  // Whether a daemon may accept a connection, which then begins: not after
+  // Close.
+  bool Admit(uint64_t daemon);
+  // A connection that this daemon has accepted begins. May shut another one.
+  void Begin(int fd, const std::string& host, uint64_t daemon = 0);
   // Its whole request has arrived; and its answer has been sent.
   void Asked(int fd) { EnterPhase(fd, /*answers=*/true); }
   void Answered(int fd) { EnterPhase(fd, /*answers=*/false); }
@@ -51,6 +55,9 @@ class PageConnections {
 
   // Shuts the connections whose time is over. Call it regularly.
   void ShutLate();
+  // Shuts all connections of the daemons with numbers up to this one. True when
+  // all of them have ended; false: some have not after `limit`.
+  bool Close(uint64_t daemon, absl::Duration limit);
 
   size_t size() const;  // without those that were shut
 
@@ -59,6 +66,7 @@ class PageConnections {
     std::string host;
     int64_t since_micros = 0;  // when its phase began
     uint64_t number = 0;       // of all connections so far
+    uint64_t daemon = 0;       // that has accepted it
     bool answers = false;      // its request has arrived
     bool shut = false;
   };
@@ -79,6 +87,8 @@ class PageConnections {
   mutable absl::Mutex mu_;
   std::map<int, Connection> all_ ABSL_GUARDED_BY(mu_);  // by socket
   uint64_t begun_ ABSL_GUARDED_BY(mu_) = 0;
+  int admitted_ ABSL_GUARDED_BY(mu_) = 0;     // and not begun yet
+  int64_t closed_ ABSL_GUARDED_BY(mu_) = -1;  // the daemons up to this one
 };
 
 }  // namespace tributary

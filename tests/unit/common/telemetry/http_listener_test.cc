@@ -14,10 +14,12 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "common/security/certificate_authority.h"
 #include "tests/testing/http/http_get.h"
@@ -151,6 +153,40 @@ TEST(HttpListenerTest, ARequestThatNeverEndsIsClosedHoweverOftenAByteComes) {
   }
   EXPECT_TRUE(slow.IsClosed());
   EXPECT_EQ(HttpGet((*listener)->port(), "/page").code, 200);
+}
+
+// libmicrohttpd read a null pointer when it was told to end between a page and
+// a request of the same round that it cannot parse.
+TEST(HttpListenerTest, ItEndsWhileRequestsThatAreNoneArrive) {
+  absl::Notification first, second, go_on, end;
+  std::atomic<int> made{0};
+  HttpListener::Options options = Options();
+  options.pages["/slow"] = [&] {
+    const int number = made++;
+    (number == 0 ? first : second).Notify();
+    (number == 0 ? go_on : end).WaitForNotification();
+    return HttpAnswer{};
+  };
+  auto listener = HttpListener::Start(options);
+  TRIBUTARY_ASSERT_OK(listener);
+  const int port = (*listener)->port();
+  const std::string slow = "GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  // Accepted before and after the one whose page is being made.
+  Reader before(port), asks(port), after(port), holds(port);
+  EXPECT_EQ(HttpGet(port, "/page").code, 200);
+  holds.Send(slow);
+  first.WaitForNotification();
+  // The next round has all three.
+  const std::string malformed = "GET /page HTTP/1.1\r\nnonsense\r\n\r\n";
+  before.Send(malformed);
+  asks.Send(slow);
+  after.Send(malformed);
+  go_on.Notify();
+  second.WaitForNotification();
+  std::thread ending([&] { listener->reset(); });
+  EXPECT_TRUE(asks.IsClosed()) << "shut, although its page is being made";
+  end.Notify();
+  ending.join();
 }
 
 TEST(HttpListenerTest, OneHostsSlowConnectionsDoNotKeepAReaderOut) {

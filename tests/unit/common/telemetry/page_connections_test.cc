@@ -132,6 +132,29 @@ std::string HostOf6(const char* text) {
   return PeerHost(reinterpret_cast<const sockaddr&>(address));
 }
 
+TEST_F(PageConnectionsTest, ADaemonThatEndsShutsItsConnectionsAndWaitsForThem) {
+  EXPECT_TRUE(connections_.Admit(1));
+  connections_.Begin(7, "a", 1);
+  connections_.Begin(8, "a", 2);
+  EXPECT_FALSE(connections_.Close(1, absl::ZeroDuration()));
+  EXPECT_THAT(shut_, ElementsAre(7)) << "8 belongs to a later one";
+  connections_.End(7);
+  EXPECT_TRUE(connections_.Close(1, absl::ZeroDuration()));
+  EXPECT_FALSE(connections_.Admit(1));
+  EXPECT_TRUE(connections_.Admit(2));
+}
+
+// Accepted before the daemon was told to end, it begins afterwards.
+TEST_F(PageConnectionsTest, AConnectionThatBeginsTooLateIsShutAndWaitedFor) {
+  EXPECT_TRUE(connections_.Admit(1));
+  EXPECT_FALSE(connections_.Close(1, absl::ZeroDuration()));
+  connections_.Begin(9, "a", 1);
+  EXPECT_THAT(shut_, ElementsAre(9));
+  EXPECT_FALSE(connections_.Close(1, absl::ZeroDuration()));
+  connections_.End(9);
+  EXPECT_TRUE(connections_.Close(1, absl::ZeroDuration()));
+}
+
 TEST(PeerHostTest, AHostMayHaveAllAddressesOfItsIpv6Network) {
   EXPECT_EQ(HostOf4("10.0.0.2"), "10.0.0.2");
   EXPECT_NE(HostOf4("10.0.0.2"), HostOf4("10.0.0.3"));
