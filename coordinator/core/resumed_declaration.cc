@@ -74,10 +74,11 @@ std::string CourseDifference(const SavedCourse& first,
   for (int i = 0; i < both; ++i) {
     if (first[i].SerializeAsString() == other[i].SerializeAsString()) continue;
     const auto text = [](const v1::DataStretch& s) {
-      return absl::StrCat("batches of ", s.global_batch(), " of ", s.rows(),
-                          " rows, ", s.accumulation(), " a step (",
-                          s.order().substr(0, 200), ") from step ", s.step(),
-                          " on");
+      return absl::StrCat(s.accumulation(),
+                          s.accumulation() == 1 ? " batch" : " batches", " of ",
+                          s.global_batch(), " rows in each step, out of ",
+                          s.rows(), " rows (", s.order().substr(0, 200),
+                          "), from step ", s.step(), " on");
     };
     return absl::StrCat(text(other[i]), " instead of ", text(first[i]));
   }

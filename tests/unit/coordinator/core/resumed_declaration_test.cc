@@ -119,7 +119,7 @@ TEST_F(JobStateCourseTest, ARankMayAddToTheCourseButNotChangeIt) {
   EXPECT_THAT(
       DeclareCourse(0, DataCourse(DataStretch{.rows = 64, .global_batch = 4})),
       StatusIs(absl::StatusCode::kFailedPrecondition,
-               "takes batches of 4 of 64 rows, 1 a step"));
+               "takes 1 batch of 4 rows in each step, out of 64 rows"));
 }
 
 TEST_F(JobStateCourseTest, AMemberThatJoinsAndTheNextCoordinatorLearnIt) {
