@@ -327,7 +327,7 @@ TEST_F(RecoveryTest, ACoordinatorThatComesBackGoesOnWithTheJob) {
   EXPECT_EQ(step, 640);
 }
 
-// A machine or all containers stop and are started again.
+// The power of a machine goes off and comes back.
 TEST_F(RecoveryTest, EverythingThatStopsGoesOnWhenItIsStartedAgain) {
   EditJob("cluster:", "checkpoint: {every_steps: 50}\ncluster:");
   std::string address;
@@ -345,10 +345,8 @@ TEST_F(RecoveryTest, EverythingThatStopsGoesOnWhenItIsStartedAgain) {
   ASSERT_NE(WaitForCheckpoint(Path("run/checkpoints")), "");
   coordinator->Signal(SIGKILL);
   coordinator->Wait(kSoon);
-  for (auto& member : members) {
-    member->Signal(SIGTERM);
-    member->Wait(kSoon);
-  }
+  for (auto& member : members) member->Signal(SIGKILL);
+  for (auto& member : members) member->Wait(kSoon);
   coordinator = Start({"tributary-coordinator", "--job", "job.yaml",
                        "--run-dir", "run", "--listen", address});
   members = start_members();
