@@ -4,7 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
-#include "cli/terminal/format.h"
+#include "common/host/format_bytes.h"
 #include "common/status/quoted.h"
 
 namespace tributary {

@@ -11,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "cli/terminal/format.h"
 #include "cli/terminal/quantities.h"
+#include "common/host/format_bytes.h"
 
 namespace tributary {
 namespace {

@@ -7,7 +7,6 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
-#include "cli/terminal/format.h"
 #include "common/base/tensor.h"
 #include "common/job/job_options.h"
 #include "common/job/optimizer_spec.h"
@@ -72,17 +71,18 @@ uint64_t LeastMemory(const v1::JobSpec& job, const MemoryNeed& need) {
 
 absl::Status CheckMemory(const v1::JobSpec& job, const MemoryNeed& need,
                          const std::optional<AvailableMemory>& available) {
-  const uint64_t bytes = LeastMemory(job, need);
-  if (!available || bytes <= available->bytes) return absl::OkStatus();
   const v1::ClusterSpec& cluster = job.cluster();
-  return absl::FailedPreconditionError(absl::StrCat(
-      "the job needs at least ", FormatBytes(bytes), " of memory for weights, ",
-      "gradients and the optimizer's state in ",
-      cluster.servers() > 0 ? CountOf(cluster.servers(), "server") + " and "
+  return CheckClaim(
+      {.who = "the job",
+       .bytes = LeastMemory(job, need),
+       .purpose =
+           absl::StrCat("weights, gradients and the optimizer's state in ",
+                        cluster.servers() > 0
+                            ? CountOf(cluster.servers(), "server") + " and "
                             : "",
-      CountOf(cluster.workers(), "worker"), ", but this machine has ",
-      FormatBytes(available->bytes), " left (", available->source,
-      "); use fewer workers, a smaller model or more machines"));
+                        CountOf(cluster.workers(), "worker")),
+       .remedy = "use fewer workers, a smaller model or more machines"},
+      available);
 }
 
 absl::Status CheckMemoryOfModel(const v1::JobSpec& job) {

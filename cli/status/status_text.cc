@@ -10,6 +10,7 @@
 #include "absl/strings/str_replace.h"
 #include "cli/terminal/format.h"
 #include "cli/terminal/progress_line.h"
+#include "common/host/format_bytes.h"
 #include "common/status/printable.h"
 #include "coordinator/service/job_status.h"
 

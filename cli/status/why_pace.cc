@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "cli/status/why_text.h"
-#include "cli/terminal/format.h"
+#include "common/host/format_bytes.h"
 
 namespace tributary {
 namespace {

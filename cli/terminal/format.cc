@@ -32,18 +32,6 @@ std::string FormatElapsed(double seconds) {
                                          : FormatDuration(seconds);
 }
 
-std::string FormatBytes(uint64_t bytes) {
-  const char* const units[] = {"KiB", "MiB", "GiB", "TiB"};
-  if (bytes < 1024) return absl::StrCat(bytes, " B");
-  double value = static_cast<double>(bytes) / 1024;
-  int unit = 0;
-  while (value >= 1023.95 && unit < 3) {
-    value /= 1024;
-    ++unit;
-  }
-  return absl::StrFormat("%.1f %s", value, units[unit]);
-}
-
 std::string FormatMetric(double value) {
   const double size = std::abs(value);
   return size >= 1e-3 && size < 10 ? absl::StrFormat("%.4f", value)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
 #include <string>
 
 namespace tributary {
@@ -14,8 +13,6 @@ std::string FormatCount(double count);
 std::string FormatDuration(double seconds);
 // The same with tenths of seconds below a minute: "2.3 s", "12:34".
 std::string FormatElapsed(double seconds);
-// "512 B", "1.5 KiB", "3.0 GiB".
-std::string FormatBytes(uint64_t bytes);
 // "0.7900", "12.35", "1.234e-05": four decimals below ten, else four digits.
 std::string FormatMetric(double value);
 

@@ -10,6 +10,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "common/host/format_bytes.h"
 
 namespace tributary {
 namespace {
@@ -110,6 +111,16 @@ std::optional<AvailableMemory> ReadAvailableMemory(const std::string& root) {
     }
   }
   return available;
+}
+
+absl::Status CheckClaim(const MemoryClaim& claim,
+                        const std::optional<AvailableMemory>& available) {
+  if (!available || claim.bytes <= available->bytes) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(claim.who, " needs at least ", FormatBytes(claim.bytes),
+                   " of memory for ", claim.purpose, ", but this machine has ",
+                   FormatBytes(available->bytes), " left (", available->source,
+                   "); ", claim.remedy));
 }
 
 }  // namespace tributary

@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "absl/status/status.h"
+
 namespace tributary {
 
 // How much memory this process and its children can still allocate, and the
@@ -19,5 +21,18 @@ struct AvailableMemory {
 // nullopt: the kernel does not say. `root`: instead of "/", for tests.
 std::optional<AvailableMemory> ReadAvailableMemory(
     const std::string& root = "");
+
+// What somebody is about to allocate.
+struct MemoryClaim {
+  std::string who;  // "server 1"
+  uint64_t bytes = 0;
+  std::string purpose;  // "weights and gradients"
+  std::string remedy;   // "use a smaller model"
+};
+
+// FailedPrecondition, with both figures, when less than the claim is available.
+// nullopt: it is not known, and nothing is refused.
+absl::Status CheckClaim(const MemoryClaim& claim,
+                        const std::optional<AvailableMemory>& available);
 
 }  // namespace tributary

@@ -15,6 +15,7 @@
 #include "common/checkpoint/planned_checkpoint.h"
 #include "common/checkpoint/restore.h"
 #include "common/host/address.h"
+#include "common/host/available_memory.h"
 #include "common/job/job_options.h"
 #include "common/member/leave_on_signal.h"
 #include "common/member/member.h"
@@ -27,6 +28,7 @@
 #include "server/service/make_training.h"
 #include "server/service/parameter_server.h"
 #include "server/service/serving_life.h"
+#include "server/service/shard_memory.h"
 #include "spdlog/spdlog.h"
 
 namespace tributary {
@@ -70,6 +72,12 @@ class Service {
       series.digests = !member_->checkpoint_key().empty();
       PrepareCheckpoints(plan, series, blocks, &setup);
       TRIBUTARY_ASSIGN_OR_RETURN(restore, MakeRestore(plan, series));
+    }
+    // Later plans take the memory that this one gives back.
+    if (!std::exchange(has_memory_, true)) {
+      TRIBUTARY_RETURN_IF_ERROR(
+          CheckClaim(ClaimOf(setup.shard, partition, setup.training),
+                     ReadAvailableMemory()));
     }
     return server.Serve(plan, std::move(partition), std::move(setup), restore);
   }
@@ -143,6 +151,7 @@ class Service {
   Ops* const ops_;
   Histogram pause_seconds_{Histogram::SecondsBounds()};
   std::shared_ptr<Checkpointer> checkpointer_;
+  bool has_memory_ = false;
 
   mutable absl::Mutex mu_;
   std::string fatal_ ABSL_GUARDED_BY(mu_);

@@ -179,6 +179,25 @@ TEST_F(WaitsTest, OneOfAThousandWaitsUntilTheCoordinatorGivesUp) {
   EXPECT_THAT(worker->output(), HasSubstr("worker 8 and 991 more"));
 }
 
+// `train` asks before it starts anything; a daemon asks when it knows the
+// model.
+TEST_F(WaitsTest, ADaemonWithoutRoomForTheModelEndsTheJobByName) {
+  fewest_ports_ = 1;
+  std::string layers = "    - linear: {in: 16, out: 65536}\n";
+  for (int i = 0; i < 200; ++i) {
+    layers += "    - linear: {in: 65536, out: 65536}\n";
+  }
+  EditJob("    - linear: {in: 16, out: 96}\n", layers);
+  EditJob("{in: 96, out: 1}", "{in: 65536, out: 1}");
+  auto coordinator = Coordinate("run", &address_);
+  auto worker = StartWorker(1);
+  EXPECT_EQ(coordinator->Wait(kSoon), 1);
+  EXPECT_EQ(worker->Wait(kSoon), 1);
+  EXPECT_THAT(std::string(Summary("run")["message"]),
+              HasSubstr("worker 1 needs at least 6.3 TiB of memory for weights "
+                        "and gradients, but this machine has "));
+}
+
 TEST_F(WaitsTest, ALimitThatIsTooLowIsNamedBeforeAnythingStarts) {
   fewest_ports_ = 0;
   const std::string train =

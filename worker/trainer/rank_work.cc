@@ -6,7 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/limits.h"
+#include "common/base/tensor.h"
 #include "common/files/folder_roots.h"
+#include "common/host/available_memory.h"
 #include "common/job/job_course.h"
 #include "common/job/job_files.h"
 #include "common/job/job_options.h"
@@ -96,7 +98,10 @@ absl::Status RankWork::Prepare() {
     spdlog::warn("{}", warning);
   }
   TRIBUTARY_RETURN_IF_ERROR(OpenSteps());
-  if (!HasModelGroups()) TRIBUTARY_RETURN_IF_ERROR(MakeReplica(nullptr));
+  if (!HasModelGroups()) {
+    TRIBUTARY_RETURN_IF_ERROR(CheckMemory());
+    TRIBUTARY_RETURN_IF_ERROR(MakeReplica(nullptr));
+  }
   TRIBUTARY_ASSIGN_OR_RETURN(
       ParameterSpecs parameters,
       PlannedParameters(job_, data_->train->feature_shape()));
@@ -111,6 +116,23 @@ absl::Status RankWork::Prepare() {
     TRIBUTARY_RETURN_IF_ERROR(DescribeInputs(&declaration));
   }
   return member_.DeclareModel(declaration);
+}
+
+// A model that does not fit its data is refused elsewhere.
+absl::Status RankWork::CheckMemory() const {
+  const auto parameters =
+      PlannedParameters(job_, data_->train->feature_shape());
+  if (!parameters.ok() || !ops_->is_host()) return absl::OkStatus();
+  uint64_t weights = 0;
+  for (const ParameterSpec& parameter : *parameters) {
+    weights += static_cast<uint64_t>(NumElements(parameter.shape));
+  }
+  return CheckClaim(
+      {.who = absl::StrCat("worker ", member_.index()),
+       .bytes = 2 * weights * sizeof(float),
+       .purpose = "weights and gradients",
+       .remedy = "use a smaller model or a machine with more memory"},
+      ReadAvailableMemory());
 }
 
 uint32_t RankWork::EvaluationChecksum() const {

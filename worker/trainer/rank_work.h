@@ -45,6 +45,8 @@ class RankWork final : private TrainingJob {
   // Opens device, data and model and declares them to the coordinator.
   absl::Status Prepare();
   absl::Status OpenDevice();
+  // FailedPrecondition: this machine has no room for the whole model.
+  absl::Status CheckMemory() const;
   absl::Status DescribeInputs(Member::Declaration* declaration) const;
   absl::Status OpenSteps();
   // Builds this worker's part of the model: the whole, or its part in the

@@ -38,14 +38,6 @@ TEST(FormatTest, ShortTimesHaveTenths) {
   EXPECT_EQ(FormatElapsed(59.96), "1:00");
 }
 
-TEST(FormatTest, BytesUsePowersOf1024) {
-  EXPECT_EQ(FormatBytes(0), "0 B");
-  EXPECT_EQ(FormatBytes(1023), "1023 B");
-  EXPECT_EQ(FormatBytes(1536), "1.5 KiB");
-  EXPECT_EQ(FormatBytes(uint64_t{1} << 20), "1.0 MiB");
-  EXPECT_EQ(FormatBytes(uint64_t{3} << 30), "3.0 GiB");
-}
-
 TEST(FormatTest, MetricsKeepFourDigits) {
   EXPECT_EQ(FormatMetric(0.79), "0.7900");
   EXPECT_EQ(FormatMetric(2.30486), "2.3049");

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/host/available_memory.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
+#include "common/host/format_bytes.h"
 #include "tests/testing/temporary_folder.h"
 
 namespace tributary {
@@ -78,6 +80,29 @@ TEST(AvailableMemoryOfThisMachineTest, IsKnown) {
   const auto available = ReadAvailableMemory();
   ASSERT_TRUE(available.has_value());
   EXPECT_GT(available->bytes, 1u << 20);
+}
+
+TEST(CheckClaimTest, ARefusalHasBothFiguresAndARemedy) {
+  const MemoryClaim claim = {.who = "server 1",
+                             .bytes = uint64_t{3} << 30,
+                             .purpose = "its shard",
+                             .remedy = "use more servers"};
+  EXPECT_TRUE(CheckClaim(claim, AvailableMemory{claim.bytes, "x"}).ok());
+  EXPECT_TRUE(CheckClaim(claim, std::nullopt).ok());
+  const absl::Status status =
+      CheckClaim(claim, AvailableMemory{uint64_t{1} << 20, "memory.max of /g"});
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(status.message(),
+            "server 1 needs at least 3.0 GiB of memory for its shard, but this "
+            "machine has 1.0 MiB left (memory.max of /g); use more servers");
+}
+
+TEST(FormatBytesTest, UsesPowersOf1024) {
+  EXPECT_EQ(FormatBytes(0), "0 B");
+  EXPECT_EQ(FormatBytes(1023), "1023 B");
+  EXPECT_EQ(FormatBytes(1536), "1.5 KiB");
+  EXPECT_EQ(FormatBytes(uint64_t{1} << 20), "1.0 MiB");
+  EXPECT_EQ(FormatBytes(uint64_t{3} << 30), "3.0 GiB");
 }
 
 }  // namespace
