@@ -15,6 +15,7 @@ wheel=$(realpath "${1:-$(ls -t build/wheel/dist/tributary-*-cp311-*.whl | head -
 torch=$(realpath "${TORCH:-build/python/lib/python3.11/site-packages}")
 work=$(mktemp -d)
 root=$work/root
+examples=/env/share/doc/tributary/examples  # the wheel's
 
 make_bare_system() {
   local mirror
@@ -25,7 +26,6 @@ make_bare_system() {
     return 1
   }
   mkdir "$root/wheels" "$root/torch" "$root/runs"
-  cp -r examples "$root"
 }
 
 # inside COMMAND...: runs it in the bare system, with processes and a loopback network of
@@ -145,25 +145,29 @@ trains() {
 }
 
 train_numpy() {
-  trains softmax run --servers 2 --workers 2 --run-dir softmax /examples/numpy/softmax.py &&
+  trains softmax run --servers 2 --workers 2 --run-dir softmax $examples/numpy/softmax.py &&
     reaches 465 softmax steps
 }
 
 train_torch() {
   echo /torch > "$root$site/torch.pth"
-  trains mlp run --servers 2 --workers 2 --run-dir mlp /examples/pytorch/mlp.py &&
+  trains mlp run --servers 2 --workers 2 --run-dir mlp $examples/pytorch/mlp.py &&
     reaches 0.82 mlp test accuracy
 }
 
 train_job() {
-  trains digits train /examples/digits.yaml --run-dir digits &&
+  trains digits train $examples/digits.yaml --run-dir digits &&
     reaches 0.85 digits test accuracy
 }
 
 has_the_same_weights_with_three_servers() {
-  trains digits3 train /examples/digits.yaml --servers 3 --run-dir digits3 &&
+  trains digits3 train $examples/digits.yaml --servers 3 --run-dir digits3 &&
     [ "$(field "$root/runs/digits/summary.json" weights_sha256)" = \
       "$(field "$root/runs/digits3/summary.json" weights_sha256)" ]
+}
+
+has_documents() {
+  inside test -r "${examples%examples}docs/pytorch.md"
 }
 
 check_files() {
@@ -171,6 +175,7 @@ check_files() {
   check "programs and module find theirs in the wheel" finds_its_libraries
   check "every library has its licence in the wheel" lists_every_library
   check "its metadata name author and licence" says_whose_it_is
+  check "it has the documents" has_documents
   check "the commands answer" commands_answer
   check "the package is imported within a second" is_imported_soon
 }
