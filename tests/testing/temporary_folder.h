@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <system_error>
 
 #include "gtest/gtest.h"
 
@@ -23,7 +24,14 @@ class TemporaryFolderTest : public ::testing::Test {
     std::filesystem::remove_all(folder_);
     std::filesystem::create_directories(folder_);
   }
-  ~TemporaryFolderTest() override { std::filesystem::remove_all(folder_); }
+  // A process that the test has killed may have one that still tidies up in it.
+  ~TemporaryFolderTest() override {
+    std::error_code error;
+    for (int attempt = 0; attempt < 10; ++attempt) {
+      std::filesystem::remove_all(folder_, error);
+      if (!error) break;
+    }
+  }
 
   std::string Path(const std::string& name) const {
     return (folder_ / name).string();
