@@ -7,7 +7,7 @@
 
 namespace tributary {
 
-// What a program does with a further signal while it is stopping.
+// What a program that is already stopping does when it gets one more signal.
 enum class RepeatedSignal { kNothing, kEndNow };
 
 // Some senders repeat a signal at once: timeout(1) signals a process and then

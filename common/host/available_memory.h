@@ -22,7 +22,7 @@ struct AvailableMemory {
 std::optional<AvailableMemory> ReadAvailableMemory(
     const std::string& root = "");
 
-// What somebody is about to allocate.
+// Memory that a process is about to take.
 struct MemoryClaim {
   std::string who;  // "server 1"
   uint64_t bytes = 0;

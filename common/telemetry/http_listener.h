@@ -107,7 +107,8 @@ class HttpListener {
   // Unavailable: it does not start, for example because the certificate and its
   // key do not fit.
   absl::StatusOr<std::unique_ptr<Daemon>> StartDaemon(const Credential& own);
-  // Ends a daemon, if there is one, and all earlier ones' connections.
+  // Shuts the connections of this daemon and of earlier ones, waits until they
+  // have ended, and ends the daemon. Null: does nothing.
   void Stop(std::unique_ptr<Daemon> daemon);
   void Tend();  // the second thread
   // Shows the newest certificate: libmicrohttpd cannot change that of a daemon,

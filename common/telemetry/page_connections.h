@@ -42,8 +42,8 @@ class PageConnections {
   PageConnections(const Clock* clock, Limits limits, Shut shut)
       : clock_(clock), limits_(limits), shut_(std::move(shut)) {}
 
-  // Whether a daemon may accept a connection, which then begins: not after
-  // Close.
+  // Whether this daemon may accept one more connection; false after Close. One
+  // that it accepts must Begin.
   bool Admit(uint64_t daemon);
   // A connection that this daemon has accepted begins. May shut another one.
   void Begin(int fd, const std::string& host, uint64_t daemon = 0);

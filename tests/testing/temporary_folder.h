@@ -24,7 +24,7 @@ class TemporaryFolderTest : public ::testing::Test {
     std::filesystem::remove_all(folder_);
     std::filesystem::create_directories(folder_);
   }
-  // A process that the test has killed may have one that still tidies up in it.
+  // A helper of a process that was killed may still remove files in it.
   ~TemporaryFolderTest() override {
     std::error_code error;
     for (int attempt = 0; attempt < 10; ++attempt) {

@@ -155,8 +155,8 @@ TEST(HttpListenerTest, ARequestThatNeverEndsIsClosedHoweverOftenAByteComes) {
   EXPECT_EQ(HttpGet((*listener)->port(), "/page").code, 200);
 }
 
-// libmicrohttpd read a null pointer when it was told to end between a page and
-// a request of the same round that it cannot parse.
+// It is told to end while it makes a page. The next request that it looks at
+// cannot be parsed: there libmicrohttpd read a null pointer.
 TEST(HttpListenerTest, ItEndsWhileRequestsThatAreNoneArrive) {
   absl::Notification first, second, go_on, end;
   std::atomic<int> made{0};
