@@ -7,6 +7,7 @@
 
 #include <array>
 #include <atomic>
+#include <cerrno>
 
 namespace tributary {
 namespace {
@@ -16,10 +17,10 @@ constexpr int64_t kSameRequestMicros = 1'000'000;
 
 // Data that a signal handler may use: lock-free atomics. A job has at most 256
 // servers and 1024 workers.
-std::atomic<int> g_first_signal{0};
-std::atomic<int64_t> g_first_micros{0};
+EndRequest g_request;
 std::array<std::atomic<pid_t>, 1280> g_groups{};
-static_assert(std::atomic<pid_t>::is_always_lock_free &&
+static_assert(std::atomic<int>::is_always_lock_free &&
+              std::atomic<pid_t>::is_always_lock_free &&
               std::atomic<int64_t>::is_always_lock_free);
 
 int64_t SteadyMicros() {
@@ -28,16 +29,22 @@ int64_t SteadyMicros() {
   return int64_t{now.tv_sec} * 1'000'000 + now.tv_nsec / 1000;
 }
 
+// A signal that came while the program was stopped arrives together with
+// SIGCONT, maybe earlier and in another thread.
+void WaitForContinue() {
+  const int error = errno;
+  constexpr timespec kMoment{.tv_sec = 0, .tv_nsec = 50'000'000};
+  nanosleep(&kMoment, nullptr);
+  errno = error;
+}
+
+void OnContinue(int) { g_request.Continue(SteadyMicros()); }
+
 void OnSignal(int signal) {
-  int64_t unset = 0;
   const int64_t now = SteadyMicros();
-  g_first_micros.compare_exchange_strong(unset, now);
-  int none = 0;
-  if (g_first_signal.compare_exchange_strong(none, signal)) return;
-  if (MeaningOfRepeated(signal, now - g_first_micros.load()) ==
-      RepeatedSignal::kNothing) {
-    return;
-  }
+  if (g_request.Receive(signal, now) == RepeatedSignal::kNothing) return;
+  WaitForContinue();
+  if (g_request.Receive(signal, now) == RepeatedSignal::kNothing) return;
   for (const std::atomic<pid_t>& group : g_groups) {
     if (const pid_t pid = group.load(); pid > 0) kill(-pid, SIGKILL);
   }
@@ -58,9 +65,15 @@ void Replace(pid_t from, pid_t to) {
 
 }  // namespace
 
-RepeatedSignal MeaningOfRepeated(int signal, int64_t micros_since_first) {
+RepeatedSignal EndRequest::Receive(int signal, int64_t now) {
+  int64_t unset = 0;
+  since_.compare_exchange_strong(unset, now);
+  int none = 0;
+  if (signal_.compare_exchange_strong(none, signal)) {
+    return RepeatedSignal::kNothing;
+  }
   const bool impatient = signal == SIGINT || signal == SIGTERM;
-  return impatient && micros_since_first >= kSameRequestMicros
+  return impatient && now - since_.load() >= kSameRequestMicros
              ? RepeatedSignal::kEndNow
              : RepeatedSignal::kNothing;
 }
@@ -76,11 +89,15 @@ void Interrupts::Install() {
     sigaction(signal, nullptr, &before);
     if (before.sa_handler != SIG_IGN) sigaction(signal, &action, nullptr);
   }
+  struct sigaction continued {};
+  continued.sa_handler = OnContinue;
+  continued.sa_flags = SA_RESTART;
+  sigaction(SIGCONT, &continued, nullptr);
   // Training continues when the reader of our output has gone.
   signal(SIGPIPE, SIG_IGN);
 }
 
-int Interrupts::Requested() { return g_first_signal.load(); }
+int Interrupts::Requested() { return g_request.signal(); }
 
 void Interrupts::KillWithUs(pid_t group) { Replace(0, group); }
 

@@ -3,23 +3,40 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <cstdint>
 
 namespace tributary {
 
-// What a program that is already stopping does when it gets one more signal.
+// What a program does when it gets one more signal that asks it to end.
 enum class RepeatedSignal { kNothing, kEndNow };
 
-// Some senders repeat a signal at once: timeout(1) signals a process and then
-// its group. A later SIGINT or SIGTERM comes from a person or a supervisor that
-// does not want to wait.
-RepeatedSignal MeaningOfRepeated(int signal, int64_t micros_since_first);
+// A request to end, as a signal handler may keep it: lock-free atomics. Times
+// are microseconds of one monotonic clock.
+class EndRequest {
+ public:
+  // Some senders repeat a signal at once: timeout(1) signals a process and then
+  // its group. A SIGINT or SIGTERM that comes a second later or more is from a
+  // person or a supervisor that does not want to wait.
+  RepeatedSignal Receive(int signal, int64_t now);
+  // The program was stopped (SIGSTOP) and runs again. What was sent meanwhile
+  // arrives only now, so the second begins anew.
+  void Continue(int64_t now) {
+    if (signal() != 0) since_.store(now);
+  }
+  // The first signal received; 0: none.
+  int signal() const { return signal_.load(); }
+
+ private:
+  std::atomic<int> signal_{0};
+  std::atomic<int64_t> since_{0};
+};
 
 // Handles the signals that end a run: SIGINT and SIGTERM, SIGHUP of a closed
 // terminal, and SIGUSR1, SIGUSR2 and SIGXCPU, with which batch systems announce
 // the time limit. The first one is a request that the program polls. A repeated
-// one (MeaningOfRepeated) kills the children and ends the program at once with
-// exit code 130. Under nohup(1), SIGHUP stays ignored.
+// one (EndRequest) kills the children and ends the program at once with exit
+// code 130. Under nohup(1), SIGHUP stays ignored.
 class Interrupts {
  public:
   static void Install();
