@@ -10,6 +10,7 @@
 #include "common/checkpoint/paged_file.h"
 #include "common/checkpoint/shard_file.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/serialized.h"
 
 namespace tributary::fuzz {
 namespace {
@@ -31,11 +32,11 @@ void ReadManifestFile(absl::string_view file) {
   const absl::StatusOr<v1::CheckpointManifest> manifest =
       ParseManifest("manifest.ckpt", file);
   if (!manifest.ok()) return;
-  const std::string bytes = manifest->SerializeAsString();
+  const std::string bytes = Serialized(*manifest);
   const absl::StatusOr<v1::CheckpointManifest> again = ParseManifest(
       "again", ToPages(Content(PagedFileKind::kManifest, bytes, "")));
   Expect(again.ok(), "a manifest that is taken can be read again");
-  Expect(again->SerializeAsString() == bytes, "it is the same manifest");
+  Expect(Serialized(*again) == bytes, "it is the same manifest");
 }
 
 // Every range lies within the data: its two ends can be read, in each tensor.

@@ -9,6 +9,7 @@
 #include "coordinator/core/job_state.h"
 #include "coordinator/core/state_file.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/serialized.h"
 
 namespace tributary::fuzz {
 namespace {
@@ -81,8 +82,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Expect(read->term() == state->term(), "the term is kept");
   Expect(read->evaluations_size() == state->evaluations_size(),
          "no evaluation is lost");
-  Expect(JobState(options, *read, kNow).Save().SerializeAsString() ==
-             job.Save().SerializeAsString(),
+  Expect(Serialized(JobState(options, *read, kNow).Save()) ==
+             Serialized(job.Save()),
          "the successor's successor keeps the same");
   GoOn(state->job().cluster(), &job);
   Expect(DecodeState("coordinator.state", EncodeState(job.Save())).ok(),
