@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/host/steady_waits.h"
 #include "common/status/status_macros.h"
@@ -68,13 +69,15 @@ void Children::KillIf(const std::function<bool(const ChildProcess&)>& lost) {
   }
 }
 
-std::string Children::FirstKilled() {
+std::string Children::FirstKilled(absl::string_view told) {
+  std::string first;
   for (const auto& child : children_) {
-    if (child->Ended() && child->killed() && !child->kill_sent()) {
-      return child->Obituary();
-    }
+    if (!child->Ended() || !child->killed() || child->kill_sent()) continue;
+    const std::string obituary = child->Obituary();
+    if (absl::StrContains(told, obituary)) return "";
+    if (first.empty()) first = obituary;
   }
-  return "";
+  return first;
 }
 
 std::string Children::FirstFailure() {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "cli/run/child_process.h"
 #include "cli/run/restart_budget.h"
@@ -41,8 +42,8 @@ class Children {
   // because of it.
   std::string FirstFailure();
   // The message about the first child that something else than KillIf has
-  // killed; empty: there is none.
-  std::string FirstKilled();
+  // killed; empty: there is none, or `told` has the message about one of them.
+  std::string FirstKilled(absl::string_view told = "");
 
   // The message about the first child that has exited with code 0 and for which
   // `wanted` is true; empty: there is none.

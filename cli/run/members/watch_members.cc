@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/clock.h"
@@ -183,8 +182,7 @@ std::string WatchMembers(JobRun& run, const WatchOptions& options,
   if (!run.failed()) return "";
   if (!not_started.empty()) return not_started;
   // The coordinator's sentence on a lost member names its host and step, too.
-  const std::string killed = children.FirstKilled();
-  return absl::StrContains(run.message(), killed) ? "" : killed;
+  return children.FirstKilled(run.message());
 }
 
 }  // namespace tributary

@@ -118,6 +118,21 @@ TEST_F(ChildrenTest, KilledOneIsBlamedBeforeThoseThatFailedBecauseOfIt) {
   EXPECT_THAT(Failure(children), StartsWith("server-0 was killed by signal 9"));
 }
 
+// The coordinator's sentence has what was said of the member, and more.
+TEST_F(ChildrenTest, OneThatIsBlamedAlreadyIsTheReason) {
+  Children children(/*max_restarts=*/1);
+  ASSERT_TRUE(children.Start(Script("server-0", "kill -9 $$")).ok());
+  ASSERT_TRUE(children.Start(Script("worker-0", "kill -SEGV $$")).ok());
+  ASSERT_TRUE(children.WaitForAll(kSoon));
+  EXPECT_THAT(children.FirstKilled(), StartsWith("server-0 was killed"));
+  EXPECT_THAT(children.FirstKilled("the push failed"),
+              StartsWith("server-0 was killed"));
+  EXPECT_EQ(children.FirstKilled("worker 0 was lost at step 5: worker-0 was "
+                                 "killed by signal 11 (Segmentation fault) and "
+                                 "an empty log"),
+            "");
+}
+
 // Of several that end at once, the first may be judged before another is seen.
 TEST_F(ChildrenTest, AnEndThatNobodyHasJudgedIsNoFailure) {
   Children children(/*max_restarts=*/1);
