@@ -21,15 +21,16 @@ namespace {
 
 constexpr char kCheckpointDescription[] =
     "Looks at checkpoints: which there are, whether they are intact, how two "
-    "differ.";
+    "differ; or takes one.";
 constexpr char kCheckpointFooter[] =
     "DIR is a directory of checkpoints or a run directory, whose checkpoints/\n"
-    "is meant. Nothing is changed.\n\n"
+    "is meant. No command changes a checkpoint.\n\n"
     "Examples:\n"
     "  tributary checkpoint list runs/digits-20260102-030405\n"
     "  tributary checkpoint verify runs/digits-20260102-030405\n"
     "  tributary checkpoint newest runs/digits-20260102-030405\n"
     "  tributary checkpoint diff run-a run-b\n"
+    "  tributary checkpoint take runs/digits-20260102-030405\n"
     "`tributary checkpoint COMMAND --help` shows more.";
 
 constexpr char kCheckpointListFooter[] =
@@ -210,6 +211,8 @@ void AddCheckpointCommand(CommandLine& program) {
   diff.AddOption("A", &(*paths)[0], "checkpoint").Required();
   diff.AddOption("B", &(*paths)[1], "checkpoint").Required();
   diff.SetAction([paths] { return Diff((*paths)[0], (*paths)[1]); });
+
+  AddCheckpointTakeCommand(checkpoint);
 }
 
 }  // namespace tributary

@@ -18,6 +18,8 @@ void AddLogsCommand(CommandLine& program);
 void AddStopCommand(CommandLine& program);
 void AddListCommand(CommandLine& program);
 void AddCheckpointCommand(CommandLine& program);
+// Of the command `checkpoint`.
+void AddCheckpointTakeCommand(CommandLine& checkpoint);
 void AddCompareCommand(CommandLine& program);
 void AddExportCommand(CommandLine& program);
 void AddPlanCommand(CommandLine& program);

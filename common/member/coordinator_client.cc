@@ -280,4 +280,11 @@ absl::StatusOr<v1::StopJobResponse> CoordinatorClient::StopJob(
   return Call(&v1::CoordinatorService::Stub::StopJob, request, timeout);
 }
 
+absl::StatusOr<v1::TakeCheckpointResponse> CoordinatorClient::TakeCheckpoint(
+    v1::TakeCheckpointRequest request, absl::Duration timeout) {
+  const auto method = &v1::CoordinatorService::Stub::TakeCheckpoint;
+  return request.has_after() ? HeldCall(method, std::move(request), timeout)
+                             : Call(method, request, timeout);
+}
+
 }  // namespace tributary

@@ -81,6 +81,9 @@ class CoordinatorClient {
   absl::StatusOr<v1::JobStatusResponse> GetJobStatus(absl::Duration timeout);
   absl::StatusOr<v1::StopJobResponse> StopJob(const v1::StopJobRequest& request,
                                               absl::Duration timeout);
+  // With `after`, waits up to `timeout` for the checkpoint.
+  absl::StatusOr<v1::TakeCheckpointResponse> TakeCheckpoint(
+      v1::TakeCheckpointRequest request, absl::Duration timeout);
 
   // Shows this ticket with every later call. Call it before other threads call.
   void SetTicket(const std::string& ticket);

@@ -240,6 +240,11 @@ void Member::ReportCut(int64_t step) {
   state_.ReportCut(step);
 }
 
+bool Member::TakeAskedCheckpoint(int64_t step) {
+  absl::MutexLock lock(&mu_);
+  return state_.TakeAskedCheckpoint(step);
+}
+
 absl::StatusOr<v1::AwaitEvaluationResponse> Member::AwaitEvaluation(
     uint64_t plan_epoch, int64_t step) {
   v1::AwaitEvaluationRequest request;

@@ -113,6 +113,8 @@ class Member {
   // As in MemberState.
   int64_t cut_step() const;
   void ReportCut(int64_t step);
+  // As in MemberState.
+  bool TakeAskedCheckpoint(int64_t step);
 
   // Waits for the decision after an evaluation, as AwaitEvaluation in
   // coordinator_service.proto. Aborted: the plan has ended. Otherwise end().

@@ -31,6 +31,7 @@ MemberState::Gate MemberState::Check(int64_t step) const {
   if (!heard_ || Paused() || pending_.size() >= kMaxWaitingReports) {
     return Gate::kWait;
   }
+  if (hold_ > 0 && step > hold_step_) return Gate::kWait;
   return Gate::kOpen;
 }
 
@@ -47,6 +48,7 @@ std::optional<absl::Status> MemberState::TryToBegin(int64_t step) {
     case Gate::kEnded:
       return end_.ok() ? absl::CancelledError("the job is done") : end_;
     case Gate::kWait:
+      StandIfHeld(step - 1);
       break;
   }
   return std::nullopt;
@@ -71,7 +73,9 @@ bool MemberState::Urgent() const {
   if (!end_.ok()) return false;
   if (program_ended_ && !told_program_ended_) return true;
   if (!heard_ || (Paused() && !told_paused_)) return true;
+  if (Held() && told_hold_ != hold_) return true;
   if (untold_checkpoint_ || untold_break_ || !told_cut_) return true;
+  if (!told_stands_at_) return true;
   if (stalled_) return false;  // sending again at once would only spin
   return (finishing_ && !finish_acknowledged_) ||
          pending_.size() >= kStepsPerHeartbeat;
@@ -94,6 +98,9 @@ v1::HeartbeatRequest MemberState::NextHeartbeat() {
   request.set_start_step(start_step_);
   request.set_cut_step(last_cut_);
   told_cut_ = true;
+  request.set_held(Held() ? hold_ : 0);
+  request.set_stands_at(stands_at_);
+  told_stands_at_ = true;
   untold_checkpoint_ = false;
   untold_break_ = false;
   if (broken_group_epoch_ > 0 && broken_group_epoch_ == plan_epoch_) {
@@ -138,6 +145,7 @@ void MemberState::OnAnswer(const v1::HeartbeatRequest& request,
     if (answer.has_stop_step()) stop_step_ = answer.stop_step();
     cut_step_ = answer.cut_step();
   }
+  FollowHold(answer);
   if (phase_ == v1::JOB_PHASE_FAILED && end_.ok()) {
     end_ = absl::AbortedError(answer.message());
   }
@@ -153,6 +161,32 @@ void MemberState::OnResult(const v1::HeartbeatRequest& request,
 bool MemberState::plan_is_over() const {
   // A member that has not fetched a plan yet works on the first.
   return newest_plan_ > std::max<uint64_t>(1, plan_epoch_);
+}
+
+void MemberState::FollowHold(const v1::HeartbeatResponse& answer) {
+  if (role_ != v1::ROLE_WORKER) return;
+  hold_ = answer.hold();
+  hold_step_ = 0;
+  if (answer.plan_epoch() != plan_epoch_) return;
+  hold_step_ = answer.checkpoint_step();
+  if (hold_step_ <= checkpoint_step_) return;
+  checkpoint_step_ = hold_step_;
+  owed_checkpoints_.push_back(checkpoint_step_);
+}
+
+void MemberState::StandIfHeld(int64_t finished_step) {
+  if (hold_ == 0 || hold_step_ == 0 || finished_step < hold_step_) return;
+  if (std::exchange(stands_at_, hold_step_) == hold_step_) return;
+  told_stands_at_ = false;
+}
+
+bool MemberState::TakeAskedCheckpoint(int64_t step) {
+  bool owes = false;
+  while (!owed_checkpoints_.empty() && owed_checkpoints_.front() <= step) {
+    owes = owed_checkpoints_.front() == step;
+    owed_checkpoints_.pop_front();
+  }
+  return owes;
 }
 
 void MemberState::ReportCut(int64_t step) {
@@ -182,6 +216,7 @@ void MemberState::Settle(const v1::HeartbeatRequest& request,
   DropTaken(request, answer.checkpoints_taken());
   stalled_ = taken == 0 && request.steps_size() > 0;
   told_paused_ = request.paused();
+  told_hold_ = request.held();
   if (current) told_program_ended_ = request.program_ended();
 }
 
@@ -238,6 +273,9 @@ void MemberState::StartAt(uint64_t plan_epoch, int64_t step, int64_t begun) {
     kept_.clear();
     stop_step_.reset();
     cut_step_ = last_cut_ = 0;
+    hold_step_ = 0;  // until the next answer
+    checkpoint_step_ = stands_at_ = 0;
+    owed_checkpoints_.clear();
   }
   plan_epoch_ = plan_epoch;
   newest_plan_ = std::max(newest_plan_, plan_epoch);

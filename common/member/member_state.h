@@ -131,6 +131,10 @@ class MemberState {
   int64_t cut_step() const { return cut_step_; }
   // This server has the snapshot, or cannot have it.
   void ReportCut(int64_t step);
+  // Whether this worker owes a file of the checkpoint of `step`, for which
+  // somebody has asked; then it no longer does. Call it once this step is
+  // finished and before the next one, which may begin already.
+  bool TakeAskedCheckpoint(int64_t step);
 
   v1::JobPhase phase() const { return phase_; }
   std::optional<int64_t> stop_step() const { return stop_step_; }
@@ -151,6 +155,13 @@ class MemberState {
   bool Paused() const {
     return phase_ == v1::JOB_PHASE_STOPPING && !stop_step_ && started_;
   }
+
+  // The next step waits until the coordinator has settled the step of a
+  // checkpoint.
+  bool Held() const { return hold_ > 0 && hold_step_ == 0 && started_; }
+  void FollowHold(const v1::HeartbeatResponse& answer);
+  // The gate after this step is closed.
+  void StandIfHeld(int64_t finished_step);
 
   void DropTaken(const v1::HeartbeatRequest& request, uint32_t taken);
 
@@ -182,6 +193,13 @@ class MemberState {
   int64_t cut_step_ = 0;
   int64_t last_cut_ = 0;
   bool told_cut_ = true;
+  uint64_t hold_ = 0;       // HeartbeatResponse.hold
+  int64_t hold_step_ = 0;   // its checkpoint_step
+  uint64_t told_hold_ = 0;  // the last hold told under which this worker waits
+  int64_t checkpoint_step_ = 0;  // the highest received under this plan
+  int64_t stands_at_ = 0;        // the last of them that it has finished
+  bool told_stands_at_ = true;
+  std::deque<int64_t> owed_checkpoints_;  // in increasing order
   bool untold_checkpoint_ = false;
   uint64_t broken_group_epoch_ = 0;  // 0: the group works
   std::string broken_group_;

@@ -46,6 +46,7 @@ std::vector<MethodAccess> MakeAccessTable() {
       Coordinator("PutWeights", worker, worker),
       Coordinator("GetJobStatus", everybody),
       Coordinator("StopJob", {kOperator}),
+      Coordinator("TakeCheckpoint", {kOperator}),
       Parameter("PushPull", worker, worker),
       // The coordinator reads the final weights, an observer those of a running
       // job.

@@ -74,6 +74,7 @@ class CheckpointLedger {
   uint64_t failures() const { return failures_; }
   // Why the newest checkpoint failed; empty: it was written.
   const std::string& error() const { return error_; }
+  int64_t error_step() const { return error_step_; }  // of this plan; 0: none
   // Of the newest checkpoint: the longest times of its writers.
   double pause_seconds() const { return pause_seconds_; }
   double write_seconds() const { return write_seconds_; }

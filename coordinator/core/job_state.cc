@@ -34,6 +34,7 @@ JobState::JobState(Options options, int64_t now_micros)
       plan_(options_.job, options_.job_id, options_.start,
             !options_.hold_start),
       stop_(StepCountOf(options_.job).steps_an_update),
+      asked_(StepCountOf(options_.job).steps_an_update),
       breaks_(options_.loss_timeout_micros) {}
 
 JobState::JobState(Options options, const v1::CoordinatorState& state,
@@ -42,6 +43,7 @@ JobState::JobState(Options options, const v1::CoordinatorState& state,
   membership_.Restore(state, now_micros);
   plan_.Restore(state);
   stop_.Restore(state);
+  asked_.Restore(state);
   phase_ = state.phase();
   message_ = state.message();
   workers_lost_ = state.workers_lost();
@@ -76,6 +78,7 @@ v1::CoordinatorState JobState::SaveSmall() const {
   state.set_servers_lost(servers_lost_);
   plan_.SaveSmall(&state);
   stop_.Save(&state);
+  asked_.Save(&state);
   return state;
 }
 
@@ -193,6 +196,7 @@ void JobState::StartOver() {
     Lose(worker, "it had finished and is wanted again", last_tick_micros_);
   }
   stop_.Reset();
+  asked_.Drop();
   notices_.push_back(plan_.RestartNotice(stop_.furthest()));
 }
 
@@ -236,13 +240,18 @@ v1::HeartbeatResponse JobState::Apply(const v1::HeartbeatRequest& request,
     }
     if (request.program_ended() && !over()) {
       stop_.RequestForProgram();
-      phase_ = v1::JOB_PHASE_STOPPING;
+      BeginToStop();
+    }
+    if (request.held() != 0 && request.held() == asked_.hold() &&
+        asked_.unsettled()) {
+      membership_.SetPaused(place.index, begun_step);
     }
     if ((request.paused() || request.program_ended()) &&
         phase_ == v1::JOB_PHASE_STOPPING) {
       membership_.SetPaused(place.index, begun_step);
     }
     SettleStopStep();
+    SettleAskedCheckpoint();
     if (request.broken_group_epoch() == plan()->epoch()) {
       BreakGroup(place, ShortSentence(request.broken_group()));
     }
@@ -263,6 +272,8 @@ v1::HeartbeatResponse JobState::Orders() const {
   orders.set_phase(phase_);
   orders.set_message(message_);
   if (stop_step()) orders.set_stop_step(*stop_step());
+  orders.set_hold(asked_.hold());
+  orders.set_checkpoint_step(asked_.step());
   if (plan() != nullptr) orders.set_plan_epoch(plan()->epoch());
   return orders;
 }
@@ -282,6 +293,33 @@ void JobState::SettleStopStep() {
   if (!over()) stop_.Settle(membership_.workers(), total_steps());
 }
 
+// Workers that pause under a hold no longer do after it.
+void JobState::SettleAskedCheckpoint() {
+  if (!over() && !stop_.requested() &&
+      asked_.Settle(membership_.workers(), total_steps())) {
+    membership_.ForgetPauses();
+  }
+}
+
+void JobState::AskCheckpoint() {
+  if (over() || plan() == nullptr || wants_new_plan() || stop_.requested() ||
+      asked_.hold() > 0) {
+    return;
+  }
+  membership_.ForgetPauses();
+  asked_.Ask();
+}
+
+void JobState::ReleaseWorkers() {
+  if (asked_.hold() > 0 && asked_.step() > 0) asked_.Release();
+}
+
+// A checkpoint whose step is not settled is left to the stop.
+void JobState::BeginToStop() {
+  phase_ = v1::JOB_PHASE_STOPPING;
+  if (asked_.unsettled()) asked_.Drop();
+}
+
 int64_t JobState::LastStepOf(const Place& place) const {
   return place.role == v1::ROLE_WORKER ? place.begun_step
                                        : membership_.HighestBegun();
@@ -294,13 +332,13 @@ void JobState::RequestStop() {
     return Fail(absl::StrCat(
         "stopped before the first step, while waiting for ", Missing()));
   }
-  phase_ = v1::JOB_PHASE_STOPPING;
+  BeginToStop();
   SettleStopStep();
 }
 
 void JobState::StopEarly(int64_t step, std::string why) {
   if (over() || !stop_.StopEarly(step, total_steps())) return;
-  phase_ = v1::JOB_PHASE_STOPPING;
+  BeginToStop();
   notices_.push_back(std::move(why));
 }
 

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/base/strategy.h"
+#include "coordinator/core/asked_checkpoint.h"
 #include "coordinator/core/group_breaks.h"
 #include "coordinator/core/job_plan.h"
 #include "coordinator/core/lost_places.h"
@@ -139,6 +140,12 @@ class JobState {
   // The process is known to be gone; its lease need not expire first.
   LossVerdict MemberLost(v1::Role role, uint32_t index, int64_t pid,
                          absl::string_view how, int64_t now_micros);
+  // Takes a checkpoint of the next common step. Ignored before the first plan,
+  // and when the job stops or is over.
+  void AskCheckpoint();
+  // Lets the workers go on once all of them have finished the asked
+  // checkpoint's step and the servers have their snapshots.
+  void ReleaseWorkers();
   // Before the first plan there is no step to stop at, so the job fails.
   void RequestStop();
   // After this step all workers wait. Ignored when the job stops already.
@@ -153,12 +160,14 @@ class JobState {
   const std::string& message() const { return message_; }
   std::optional<int64_t> stop_step() const { return stop_.get(); }
   const StopStep& stop() const { return stop_; }
+  const AskedCheckpoint& asked() const { return asked_; }
   int64_t total_steps() const { return declaration().total_steps(); }
   int64_t final_step() const { return stop_step().value_or(total_steps()); }
   // An earlier coordinator recorded this step: the job stops there or later.
   void KnowBegun(int64_t step) { stop_.KnowBegun(step); }
   const DataCourse& course() const { return plan_.course(); }
   int64_t restore_step() const { return plan_.restore_step(); }
+  const std::string& restore_from() const { return plan_.restore_from(); }
   const v1::DeclareModelRequest& declaration() const {
     return plan_.declaration();
   }
@@ -191,6 +200,8 @@ class JobState {
   void RollBackWorkers(int64_t now_micros);
   void AdoptLost();
   void SettleStopStep();
+  void SettleAskedCheckpoint();
+  void BeginToStop();
   // A worker's last begun step; for a server the highest of all workers.
   int64_t LastStepOf(const Place& place) const;
 
@@ -201,6 +212,7 @@ class JobState {
   Membership membership_;
   JobPlan plan_;
   StopStep stop_;
+  AskedCheckpoint asked_;
   LostPlaces losses_;
   v1::JobPhase phase_ = v1::JOB_PHASE_WAITING;
   std::string message_;

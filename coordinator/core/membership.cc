@@ -153,6 +153,7 @@ absl::StatusOr<const Place*> Membership::Register(
     found->reported_epoch = 0;
     found->begun_step = 0;
     found->stop_bound = -1;
+    found->cut_step = found->stands_at = 0;
     found->alive = true;
   }
   ++revision_;
@@ -209,6 +210,7 @@ int64_t Membership::Report(const v1::HeartbeatRequest& heartbeat,
   place.reported_epoch = heartbeat.plan_epoch();
   place.begun_step = in_force ? begun : 0;
   place.cut_step = in_force ? heartbeat.cut_step() : 0;
+  place.stands_at = in_force ? heartbeat.stands_at() : 0;
   return begun;
 }
 
@@ -227,6 +229,21 @@ void Membership::SetFinished(uint32_t worker, bool finished) {
 
 void Membership::SetPaused(uint32_t worker, int64_t begun_step) {
   Find(v1::ROLE_WORKER, worker)->stop_bound = begun_step;
+}
+
+void Membership::ForgetPauses() {
+  for (Place& place : places_) place.stop_bound = -1;
+}
+
+bool Membership::WorkersStandAt(int64_t step) const {
+  return All(workers(), [step](const Place& worker) {
+    return worker.finished || worker.stands_at >= step;
+  });
+}
+
+bool Membership::ServersHaveCut(int64_t step) const {
+  return All(servers(),
+             [step](const Place& server) { return server.cut_step >= step; });
 }
 
 std::vector<const Place*> Membership::Expire(int64_t now_micros) {
@@ -296,6 +313,7 @@ void Membership::StartOver() {
     worker.finished = false;
     worker.stop_bound = -1;
     worker.begun_step = 0;
+    worker.stands_at = 0;
   }
 }
 

@@ -55,7 +55,9 @@ struct Place {
   uint64_t reported_epoch = 0;  // plan epoch of the last heartbeat
   int64_t begun_step = 0;       // under the plan in force; 0: none
   int64_t stop_bound = -1;      // begun step when it paused; -1: not paused
-  int64_t cut_step = 0;  // HeartbeatRequest.cut_step under the plan in force
+  // Fields of HeartbeatRequest under the plan in force.
+  int64_t cut_step = 0;
+  int64_t stands_at = 0;
 
   // Whether a process with this arithmetic may compute other bits than earlier
   // holders of the place.
@@ -107,6 +109,12 @@ class Membership {
   // The sender, if it still holds its place, is told that the job is over.
   void TellEnd(const v1::HeartbeatRequest& heartbeat);
   void SetFinished(uint32_t worker, bool finished);
+  // No worker counts as paused any more.
+  void ForgetPauses();
+  // Whether every worker waits after this step, or has finished.
+  bool WorkersStandAt(int64_t step) const;
+  // Whether every server has taken its snapshot of this step.
+  bool ServersHaveCut(int64_t step) const;
   // The worker begins no step after `begun_step` before it is told to.
   void SetPaused(uint32_t worker, int64_t begun_step);
 

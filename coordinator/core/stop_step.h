@@ -11,6 +11,27 @@
 
 namespace tributary {
 
+// The highest step that any of these workers has begun, or an earlier process
+// has (`furthest`). A worker that has finished or paused begins no step after
+// the one it reported, so every worker can still reach it. Nullopt: some worker
+// may still begin another step.
+inline std::optional<int64_t> HighestPaused(absl::Span<const Place> workers,
+                                            int64_t furthest,
+                                            int64_t total_steps) {
+  int64_t highest = furthest;
+  for (const Place& worker : workers) {
+    if (worker.stop_bound < 0 && !worker.finished) return std::nullopt;
+    highest =
+        std::max(highest, worker.finished ? total_steps : worker.stop_bound);
+  }
+  return highest;
+}
+
+// The end of this step's round of local_sgd.
+inline int64_t RoundEnd(int64_t step, int64_t steps_a_round) {
+  return (step + steps_a_round - 1) / steps_a_round * steps_a_round;
+}
+
 // Determines the step after which all workers of a job stop, on request or
 // because a rank's program takes no further step. This is the highest step that
 // any of them has begun. A job that stops early by its evaluations, after which
@@ -49,19 +70,12 @@ class StopStep {
   // The highest step known to be begun.
   int64_t furthest() const { return furthest_; }
 
-  // A worker that has finished or paused begins no step after the one it
-  // reported, so every worker can still reach the highest of these steps. After
-  // a rollback workers may report earlier steps than furthest(); those steps
-  // are computed again first.
+  // After a rollback workers may report earlier steps than furthest(); those
+  // steps are computed again first.
   void Settle(absl::Span<const Place> workers, int64_t total_steps) {
     if (!requested_ || step_) return;
-    int64_t highest = furthest_;
-    for (const Place& worker : workers) {
-      if (worker.stop_bound < 0 && !worker.finished) return;
-      highest =
-          std::max(highest, worker.finished ? total_steps : worker.stop_bound);
-    }
-    SetStep(highest, total_steps);
+    const auto highest = HighestPaused(workers, furthest_, total_steps);
+    if (highest) SetStep(*highest, total_steps);
   }
   // All members start over, so the step has to be settled again. That of an
   // early stop stays: the same evaluations lead to it.
@@ -86,8 +100,7 @@ class StopStep {
 
  private:
   void SetStep(int64_t step, int64_t total_steps) {
-    const int64_t rounds = (step + steps_a_round_ - 1) / steps_a_round_;
-    step_ = std::min(rounds * steps_a_round_, total_steps);
+    step_ = std::min(RoundEnd(step, steps_a_round_), total_steps);
   }
 
   const int64_t steps_a_round_;

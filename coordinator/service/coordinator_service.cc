@@ -125,6 +125,13 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
       return Give(control_->StopJob(*request), response);
     });
   }
+  grpc::Status TakeCheckpoint(grpc::ServerContext* context,
+                              const v1::TakeCheckpointRequest* request,
+                              v1::TakeCheckpointResponse* response) override {
+    return Admitted(context, "TakeCheckpoint", *request, [&](const Caller&) {
+      return Give(control_->TakeCheckpoint(*request), response);
+    });
+  }
 
  private:
   // Runs `act` if the caller may call the method.

@@ -224,6 +224,38 @@ absl::StatusOr<v1::StopJobResponse> JobControl::StopJob(
   return answer;
 }
 
+absl::StatusOr<v1::TakeCheckpointResponse> JobControl::TakeCheckpoint(
+    const v1::TakeCheckpointRequest& request) {
+  Change change(this);
+  TRIBUTARY_RETURN_IF_ERROR(core_.Held());
+  const int64_t after =
+      request.has_after()
+          ? request.after()
+          : std::max<int64_t>(1, core_.state().membership().HighestBegun());
+  TRIBUTARY_RETURN_IF_ERROR(core_.AskCheckpoint(after));
+  (void)change.Commit();  // before the wait, which looks at Held itself
+  const JobCore& core = core_;
+  const auto decided = [this, &core, after]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+    return closed_ ||
+           (core.Held().ok() &&
+            !absl::IsDeadlineExceeded(core.AnswerCheckpoint(after).status()));
+  };
+  TRIBUTARY_RETURN_IF_ERROR(
+      Hold(absl::Condition(&decided), request.wait_ms(), /*observes=*/true));
+  TRIBUTARY_RETURN_IF_ERROR(core_.Held());
+  absl::StatusOr<v1::TakeCheckpointResponse> answer =
+      core_.AnswerCheckpoint(after);
+  if (absl::IsDeadlineExceeded(answer.status()) && closed_) {
+    return absl::UnavailableError("the coordinator is closing");
+  }
+  if (!request.has_after() && absl::IsDeadlineExceeded(answer.status())) {
+    v1::TakeCheckpointResponse begun;
+    begun.set_after(after);
+    return begun;
+  }
+  return answer;
+}
+
 v1::JobStatusResponse JobControl::Snapshot() const {
   absl::MutexLock lock(&mu_);
   v1::JobStatusResponse status = JobStatusOf(core_.state(), core_.reports(),

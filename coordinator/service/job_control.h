@@ -62,6 +62,8 @@ class JobControl {
   absl::Status Put(const v1::PutWeightsRequest& request);
   absl::StatusOr<v1::StopJobResponse> StopJob(
       const v1::StopJobRequest& request);
+  absl::StatusOr<v1::TakeCheckpointResponse> TakeCheckpoint(
+      const v1::TakeCheckpointRequest& request);
   v1::JobStatusResponse Snapshot() const;
   // Seconds that each checkpoint took, measured at its slowest writer.
   HistogramSnapshot CheckpointSeconds() const;

@@ -203,9 +203,14 @@ absl::StatusOr<v1::HeartbeatResponse> JobCore::Beat(
       writes ? checkpoints_.Take(request, saver_.saved()) : 0;
   v1::HeartbeatResponse response = state_.Apply(request, taken, last_step);
   response.set_wants_weights(!WeightsWanted().empty());
-  response.set_cut_step(ReadyToSave() && checkpoints_.WritesAtEnd()
-                            ? state_.final_step()
-                            : decisions_.cut_step());
+  FollowAskedCheckpoint();
+  response.set_hold(state_.asked().hold());
+  // A server takes its snapshots in the order of steps.
+  response.set_cut_step(
+      ReadyToSave() && checkpoints_.WritesAtEnd()
+          ? state_.final_step()
+          : std::max(decisions_.cut_step(),
+                     StandsForCheckpoint() ? state_.asked().step() : 0));
   response.set_checkpoints_taken(decided);
   return response;
 }
@@ -289,11 +294,7 @@ absl::Status JobCore::LeavesCheckpoint() const {
 
 absl::StatusOr<v1::StopJobResponse> JobCore::Stop(
     const v1::StopJobRequest& request) {
-  if (state_.over()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the job \"", state_.options().job.name(), "\" is over",
-                     state_.message().empty() ? "" : ": ", state_.message()));
-  }
+  if (state_.over()) return Over();
   const absl::Status leaves = LeavesCheckpoint();
   if (request.checkpoint()) TRIBUTARY_RETURN_IF_ERROR(leaves);
   if (!state_.stop().requested()) {

@@ -124,6 +124,14 @@ class JobCore {
   // not leave the checkpoint that the request demands.
   absl::StatusOr<v1::StopJobResponse> Stop(const v1::StopJobRequest& request);
 
+  // Asks for a checkpoint of at least `after` steps, unless one is on its way.
+  // FailedPrecondition: the job writes none, or is over.
+  absl::Status AskCheckpoint(int64_t after);
+  // The newest checkpoint, if it has at least `after` steps. DeadlineExceeded
+  // says what is missing; Aborted: it has failed.
+  absl::StatusOr<v1::TakeCheckpointResponse> AnswerCheckpoint(
+      int64_t after) const;
+
   void AllowStart(const std::string& checkpoint_directory);
   void Tick();
   // Whether this plan is the newest and has not ended.
@@ -180,6 +188,13 @@ class JobCore {
   bool IsEvaluated(int64_t step) const;
   // Why a stop now would leave no checkpoint; OK: it would.
   absl::Status LeavesCheckpoint() const;
+  absl::Status Over() const;  // the error of a call that wants a living job
+  void HoldForCheckpoint();
+  // Whether the servers may take their snapshots of the asked checkpoint.
+  bool StandsForCheckpoint() const;
+  // Holds the workers for a checkpoint that is asked for, and lets them go on
+  // when it needs them no more.
+  void FollowAskedCheckpoint();
   // Resets everything that belongs to a plan when a new plan is in force.
   void BeginPlan();
   // The ranks whose final weights are missing once all workers have finished.
@@ -202,6 +217,7 @@ class JobCore {
   PutWeights put_weights_;
   StateSaver saver_;
   EvaluationSaver evaluation_saver_;
+  int64_t asked_after_ = 0;    // AskCheckpoint; 0: nobody waits
   uint64_t begun_epoch_ = 0;   // the plan of checkpoints, groups and weights
   uint64_t wanted_epoch_ = 0;  // the plan whose weights were asked for again
   uint64_t taken_over_epoch_ = 0;  // of the previous coordinator; 0: none

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -83,6 +84,10 @@ class BlockState {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
 
   WeightsSnapshot Snapshot() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  // False: the snapshot for a checkpoint of so many steps was taken already.
+  bool BeginCut(int64_t steps) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
+    return std::exchange(cut_, steps) != steps;
+  }
   // For a checkpoint: block.size elements each.
   std::vector<SharedBuffer> State() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
     return runs_.Expanded();
@@ -170,6 +175,7 @@ class BlockState {
   const std::vector<bool> frozen_slices_;
   BlockRuns runs_ ABSL_GUARDED_BY(mu);
   int64_t version_ ABSL_GUARDED_BY(mu) = kUninitialized;
+  int64_t cut_ ABSL_GUARDED_BY(mu) = 0;  // steps of the last snapshot
   std::optional<uint32_t> initial_crc32c_ ABSL_GUARDED_BY(mu);
   std::optional<uint32_t> crc32c_ ABSL_GUARDED_BY(mu);  // of the weights
   SharedBuffer weights_ ABSL_GUARDED_BY(mu);

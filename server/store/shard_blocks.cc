@@ -83,6 +83,7 @@ absl::Status ShardBlocks::CutAll(int64_t steps) {
 }
 
 void ShardBlocks::CutLocked(BlockState& block, int64_t steps) {
+  if (!block.BeginCut(steps)) return;
   const std::vector<SharedBuffer> buffers = block.State();
   std::vector<const float*> state;
   for (const SharedBuffer& buffer : buffers) state.push_back(buffer.data());

@@ -72,9 +72,9 @@ class ShardBlocks {
   // Hands over a snapshot of the block if its version is due for a checkpoint.
   void CutIfDueLocked(BlockState& block)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mu);
-  // Hands over a snapshot of every block, after the last step of the job that
-  // all workers have finished, `steps`. FailedPrecondition: a block is of
-  // another version.
+  // Hands over a snapshot of every block after `steps` steps, which all workers
+  // have finished, while none begins another. A block whose snapshot was taken
+  // is passed over. FailedPrecondition: a block is of another version.
   absl::Status CutAll(int64_t steps);
 
   // Fills every block with its values after so many contributions of each rank.

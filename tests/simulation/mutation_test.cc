@@ -53,6 +53,7 @@ constexpr Mutation kMutations[] = {
     {"exact-pull-gets-present", 8000, 800},
     {"previous-dropped", 20000, 2600},
     {"late-cut", 100},
+    {"cut-before-all-stand", 1000},
     {"newer-plan-ignored", 300},
     {"old-report-counts", 20000},
     {"restore-point-before-manifest", 8000, 275},

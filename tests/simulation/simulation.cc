@@ -119,6 +119,12 @@ void Simulation::Inflict(const Mishap& mishap) {
       stop_requested_ = true;
       cluster_.coordinator()->Do([](JobControl& job) { job.RequestStop(); });
       break;
+    case kAskCheckpoint:
+      // Refused where the job writes none, or has no plan.
+      cluster_.coordinator()->Do([](JobControl& job) {
+        (void)job.TakeCheckpoint(v1::TakeCheckpointRequest());
+      });
+      break;
     case kPowerCut:
       cluster_.PowerCut();
       break;

@@ -266,6 +266,7 @@ absl::Status AllReduceSynchronizer::End(int64_t step) {
 }
 
 absl::Status AllReduceSynchronizer::Checkpoint(int64_t steps) {
+  if (std::exchange(checkpointed_, steps) == steps) return absl::OkStatus();
   TRIBUTARY_RETURN_IF_ERROR(
       checkpoints_->CompareReplicas(steps, num_elements_));
   return checkpoints_->Write(steps);

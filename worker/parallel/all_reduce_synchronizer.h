@@ -96,6 +96,7 @@ class AllReduceSynchronizer final : public GradientSynchronizer {
   std::optional<RankSums> sums_;
   std::unique_ptr<LocalOptimizer> optimizer_;
   std::unique_ptr<AllReduceCheckpoints> checkpoints_;
+  int64_t checkpointed_ = 0;  // step of the last checkpoint
   bool two_phase_ = false;
   int64_t step_ = 0;
   std::vector<float> sample_weights_;

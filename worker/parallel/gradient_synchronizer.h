@@ -58,7 +58,7 @@ class GradientSynchronizer {
   virtual absl::StatusOr<int64_t> FinishStep() = 0;
 
   // All ranks have finished `step` and begin no other one meanwhile: hands over
-  // what a checkpoint of this step holds of the rank.
+  // what a checkpoint of this step holds of the rank, if it has not yet.
   virtual absl::Status Checkpoint(int64_t /*step*/) { return absl::OkStatus(); }
   // The same after the job's last step, if the job leaves a checkpoint of it.
   virtual absl::Status End(int64_t /*step*/) { return absl::OkStatus(); }

@@ -46,6 +46,7 @@ void ResidualCheckpoints::WriteAtEnd(int64_t steps,
 
 void ResidualCheckpoints::Write(int64_t steps,
                                 absl::Span<float* const> residuals) {
+  if (std::exchange(written_, steps) == steps) return;
   if (checkpointer_ == nullptr) OpenCheckpointer(residuals);
   bool any = false;
   for (size_t p = 0; p < residuals.size(); ++p) {

@@ -53,6 +53,7 @@ class ResidualCheckpoints {
 
   const Options options_;
   std::unique_ptr<Checkpointer> checkpointer_;  // since the first checkpoint
+  int64_t written_ = 0;                         // step of the last checkpoint
 };
 
 }  // namespace tributary

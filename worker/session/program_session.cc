@@ -269,6 +269,9 @@ absl::StatusOr<Session::Next> ProgramSession::BeginStep(
   const absl::Status may_begin = member_->BeginStep(steps_ + 1);
   if (absl::IsCancelled(may_begin)) return Next::kEnd;
   if (!may_begin.ok()) return GoOn(may_begin);
+  if (const absl::Status asked = CheckpointIfAsked(); !asked.ok()) {
+    return GoOn(asked);
+  }
   samples_ = samples;
   learning_rates_ = learning_rates;
   push_seconds_ = 0;
@@ -277,6 +280,12 @@ absl::StatusOr<Session::Next> ProgramSession::BeginStep(
   synchronizer_->SetLearningRates(learning_rates_);
   synchronizer_->BeginStep(steps_, samples_);
   return Next::kStep;
+}
+
+absl::Status ProgramSession::CheckpointIfAsked() {
+  return member_->TakeAskedCheckpoint(steps_)
+             ? synchronizer_->Checkpoint(steps_)
+             : absl::OkStatus();
 }
 
 void ProgramSession::GradientReady(int parameter) {
@@ -377,6 +386,9 @@ absl::StatusOr<Session::Next> ProgramSession::Finish() {
       return absl::FailedPreconditionError(why);
     }
     if (!ended.ok()) return GoOn(ended);
+  }
+  if (const absl::Status asked = CheckpointIfAsked(); !asked.ok()) {
+    return GoOn(asked);
   }
   if (const absl::Status end = synchronizer_->End(steps_); !end.ok()) {
     return GoOn(end);

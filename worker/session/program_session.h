@@ -73,6 +73,7 @@ class ProgramSession final : public Session {
   void EndPlan();
   // Goes on after the work under the plan ended with `status`.
   absl::StatusOr<Next> GoOn(const absl::Status& status);
+  absl::Status CheckpointIfAsked();
   void Report(const StepResult& result, int64_t step, double wait_seconds);
   // The epoch of a step, both from 1; 0 for step 0.
   int64_t EpochOf(int64_t step) const;

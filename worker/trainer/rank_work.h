@@ -71,6 +71,9 @@ class RankWork final : private TrainingJob {
   absl::Status BeginStep(int64_t step) override {
     return member_.BeginStep(step);
   }
+  bool OwesCheckpoint(int64_t step) override {
+    return member_.TakeAskedCheckpoint(step);
+  }
   void ReportStep(const v1::StepReport& report, int64_t prefetched) override;
   absl::Status ReportEvaluation(int64_t step, int64_t epoch,
                                 const v1::EvaluationPart& part,

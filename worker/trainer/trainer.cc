@@ -71,14 +71,22 @@ absl::Status Trainer::Run(int64_t start_step) {
     const absl::Status may_begin = options_.job->BeginStep(step + 1);
     if (absl::IsCancelled(may_begin)) break;
     TRIBUTARY_RETURN_IF_ERROR(may_begin);
+    TRIBUTARY_RETURN_IF_ERROR(CheckpointIfAsked(step));
     const int64_t before = step;
     TRIBUTARY_ASSIGN_OR_RETURN(step, Step(step, *loader));
     for (int64_t at = due.After(before); at <= step; at = due.After(at)) {
       TRIBUTARY_RETURN_IF_ERROR(EvaluateAndDecide(at));
     }
   }
+  TRIBUTARY_RETURN_IF_ERROR(CheckpointIfAsked(step));
   TRIBUTARY_RETURN_IF_ERROR(options_.synchronizer->End(step));
   return EvaluateAtEnd(step);
+}
+
+absl::Status Trainer::CheckpointIfAsked(int64_t step) {
+  return options_.job->OwesCheckpoint(step)
+             ? options_.synchronizer->Checkpoint(step)
+             : absl::OkStatus();
 }
 
 absl::Status Trainer::EvaluateAtEnd(int64_t step) {

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <iterator>
 
-#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/evaluation_steps.h"
@@ -113,12 +112,6 @@ bool EvaluationDecisions::AsksForCheckpoint(int64_t step) const {
          !(step == state_.final_step() && job.checkpoint().at_end());
 }
 
-bool EvaluationDecisions::ServersHaveCut() const {
-  return absl::c_all_of(
-      state_.membership().servers(),
-      [this](const Place& server) { return server.cut_step >= cut_step_; });
-}
-
 int64_t EvaluationDecisions::cut_step() const {
   const bool in_force = state_.plan() != nullptr && !state_.wants_new_plan() &&
                         state_.plan()->epoch() == cut_epoch_;
@@ -145,7 +138,8 @@ absl::StatusOr<v1::AwaitEvaluationResponse> EvaluationDecisions::Answer(
     response.set_stop_step(*stop);
   }
   if (cut_step() != step) return response;
-  if (!ServersHaveCut() && now_micros < cut_micros_ + kSnapshotMicros) {
+  if (!state_.membership().ServersHaveCut(cut_step_) &&
+      now_micros < cut_micros_ + kSnapshotMicros) {
     return absl::DeadlineExceededError(absl::StrCat(
         "waits for the servers' snapshots of the best weights, those after "
         "step ",

@@ -82,8 +82,6 @@ class EvaluationDecisions {
   // Whether a checkpoint of the best weights, which are those after `step`, has
   // to be asked for: no other rule leaves one of this step.
   bool AsksForCheckpoint(int64_t step) const;
-  // Whether every server has taken its snapshot of cut_step_.
-  bool ServersHaveCut() const;
 
   JobState& state_;
   const bool keeps_best_;

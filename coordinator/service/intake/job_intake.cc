@@ -111,6 +111,15 @@ class JobIntake::Service final : public v1::CoordinatorService::Service {
     response->set_waits_seconds(absl::ToDoubleSeconds(SteadyNow() - since_));
     return grpc::Status::OK;
   }
+  grpc::Status TakeCheckpoint(grpc::ServerContext* context,
+                              const v1::TakeCheckpointRequest*,
+                              v1::TakeCheckpointResponse*) override {
+    if (grpc::Status status = Admit(context, "TakeCheckpoint"); !status.ok()) {
+      return status;
+    }
+    return {grpc::StatusCode::FAILED_PRECONDITION,
+            "the job has not begun a step, so it has nothing to save"};
+  }
   grpc::Status StopJob(grpc::ServerContext* context,
                        const v1::StopJobRequest* request,
                        v1::StopJobResponse* response) override {

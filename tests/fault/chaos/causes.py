@@ -57,6 +57,13 @@ def drain(run, fault):
     return processes.send(run.pid_of(fault.role, fault.index), signal.SIGTERM)
 
 
+def take_checkpoint(run, fault):
+    """A person asks for one; the answer is looked at in the end."""
+    words = ["checkpoint", "take", run.attempt.run_dir, "--timeout", "8"]
+    run.asked.append(run.start("tributary", *words, to=run.asked_output()))
+    return True
+
+
 def add_zeros(run):
     """Adds the zeros that some file systems leave at a file's end after a power cut."""
     path = os.path.join(run.attempt.run_dir, "metrics.jsonl")
@@ -121,6 +128,7 @@ CAUSES = {
     "pause coordinator": lambda run, f: pause(run, run.leader_pid(), f.seconds),
     "kill everything": kill_everything,
     "drain": drain,
+    "take checkpoint": take_checkpoint,
     "zeros in the log": lambda run, f: run.signal_leader("SIGKILL"),
     **dict.fromkeys(STOPPING, lambda run, f: run.signal_leader(f.kind)),
     "SIGTERM twice": signal_twice,

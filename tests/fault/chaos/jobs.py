@@ -98,7 +98,7 @@ def text(trial):
     if trial.evaluate:
         blocks += f"evaluation: {{every_steps: {trial.evaluate}, keep_best: true}}\n"
     batch = f"batch_size: {BATCH}"
-    if trial.draws("other workers"):
+    if trial.global_batch:
         batch = f"global_batch_size: {BATCH * replicas(strategy)}"
     return JOB.format(
         rows=ROWS,

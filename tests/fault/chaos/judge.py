@@ -18,7 +18,7 @@ def what_is_wrong(run, references):
     result = results.summary(run.attempt.run_dir)
     if result.get("status") != "done":
         return f"status {result.get('status')}: {result.get('message')}"
-    checks = [wrong_steps, wrong_samples, wrong_sentences, leftovers]
+    checks = [wrong_steps, wrong_samples, wrong_sentences, wrong_answers, leftovers]
     if references is not None and run.trial.strategy.bits:
         checks.insert(0, lambda run: wrong_result(run, references))
     for check in checks:
@@ -63,7 +63,12 @@ def wrong_samples(run):
     result = results.summary(run.attempt.run_dir)
     # Reports that a lost rank had not yet sent are missing, and so are those of ranks
     # that the others leave behind.
-    reported = {f.kind for f in run.fired_now()} <= {"pause", "SIGTERM", "SIGINT"}
+    reported = {f.kind for f in run.fired_now()} <= {
+        "pause",
+        "take checkpoint",
+        "SIGTERM",
+        "SIGINT",
+    }
     if result["lost"]["workers"] or not reported or not run.trial.strategy.bits:
         return None
     batch = jobs.BATCH * jobs.ACCUMULATE * jobs.replicas(run.trial.strategy)
@@ -78,6 +83,19 @@ def wrong_samples(run):
 
 def wrong_sentences(run):
     return promises.broken_in_last(run)
+
+
+def wrong_answers(run):
+    """What came of requests for a checkpoint: its folder, or a sentence why not."""
+    for number, process in enumerate(run.asked, 1):
+        code = process.wait(60)
+        path = os.path.join(run.folder, f"asked-{number}")
+        with open(path, encoding="utf-8") as file:
+            said = file.read().splitlines()[-1]
+        wanted = {0: r"checkpoint of step \d+: /.+", 1: "tributary: .+", 2: "tributary: .+"}
+        if not re.fullmatch(wanted.get(code, "never"), said):
+            return f"the request {number} for a checkpoint: exit code {code}, {said}"
+    return None
 
 
 def leftovers(run):

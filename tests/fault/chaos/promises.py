@@ -103,7 +103,7 @@ def broken_by_time_limit(run):
 # ---- in the last attempt
 
 KILLS = ("kill", "kill several", "long pause", "damage alive")
-HARMLESS = ("pause", "kill", "kill several", "long pause")
+HARMLESS = ("pause", "kill", "kill several", "long pause", "take checkpoint")
 
 
 def broken_in_last(run):

@@ -72,6 +72,7 @@ class Run:
         self.changes = []  # options of every further start
         self.changed_from = None  # the checkpoint from which other workers go on
         self.damaged = {}  # path: content
+        self.asked = []  # processes that have asked for a checkpoint
         self.killed_all = False
         self.waiting = [f for f in trial.faults if f.kind not in FROM_THE_START]
         self.way = WAYS[trial.way](self)
@@ -98,11 +99,14 @@ class Run:
             )
         return environment
 
-    def start(self, program, *words):
+    def asked_output(self):
+        return os.path.join(self.folder, f"asked-{len(self.asked) + 1}")
+
+    def start(self, program, *words, to=None):
         if program != "bash":
             program = os.path.join(self.tools.binaries, program)
         command = [*self.prefix, program, *map(str, words)]
-        with open(self.attempt.output, "a", encoding="utf-8") as output:
+        with open(to or self.attempt.output, "a", encoding="utf-8") as output:
             print("+", shlex.join(command), file=output, flush=True)
             return subprocess.Popen(
                 command,

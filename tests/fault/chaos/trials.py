@@ -37,6 +37,9 @@ class Trial:
         self.timeout = 0
         self.faults = []
         self.draw_faults(draw)
+        self.ask_for_checkpoints()
+        # Stays with the undisturbed run that other workers begin.
+        self.global_batch = self.draws("other workers")
         if self.draws("two resets"):
             self.make_slow()
         self.steps = self.epochs * jobs.steps_per_epoch(jobs.replicas(self.strategy))
@@ -86,11 +89,22 @@ class Trial:
             self.faults.append(faults.Fault("kill coordinator", when))
         self.faults.sort(key=lambda fault: fault.when)
 
+    def ask_for_checkpoints(self):
+        """Drawn apart, so that the other choices of a seed stay as they were."""
+        draw = random.Random(self.seed + 0.5)
+        if self.way not in ("train", "daemons", "program") or draw.random() < 0.6:
+            return
+        for _ in range(draw.randint(1, 2)):
+            when = round(draw.uniform(0.03, 0.9), 3)
+            self.faults.append(faults.Fault("take checkpoint", when))
+        self.faults.sort(key=lambda fault: fault.when)
+
     def make_slow(self):
         """Lets a recomputation last longer than groups may break."""
         self.every, self.lease, self.timeout, self.epochs = 0, 2, 4, 3
         self.evaluate, self.small_disk = 0, False
         kept = ("two resets", "kill", "pause", "proxy", "SIGTERM", "SIGINT")
+        kept += ("take checkpoint",)
         self.faults = [fault for fault in self.faults if fault.kind in kept]
 
     def members(self):

@@ -96,15 +96,20 @@ void DrawMishap(Random& random, Mishap::Kind kind, int64_t expected,
   s->mishaps.push_back(mishap);
 }
 
+// How long the job takes without faults.
+int64_t ExpectedMicros(const Scenario& s) {
+  const int64_t compute =
+      *std::max_element(s.compute_micros.begin(), s.compute_micros.end());
+  return 60 * kMilli + s.steps * (compute + 4 * kMilli);
+}
+
 // Each kind of mishap is enabled in some seeds and disabled in others, so that
 // they do not hide each other (swarm testing, Groce et al., ISSTA 2012).
 void DrawMishaps(Random& random, Scenario* s) {
   using enum Mishap::Kind;
   s->fixed_places = random.Chance(0.6);
   s->same_address = random.Chance(0.5);
-  const int64_t compute =
-      *std::max_element(s->compute_micros.begin(), s->compute_micros.end());
-  const int64_t expected = 60 * kMilli + s->steps * (compute + 4 * kMilli);
+  const int64_t expected = ExpectedMicros(*s);
   const auto some = [&](double chance, int most, Mishap::Kind kind) {
     if (!random.Chance(chance)) return;
     for (int64_t n = random.Between(1, most); n > 0; --n) {
@@ -131,6 +136,16 @@ void DrawMishaps(Random& random, Scenario* s) {
   some(0.15, 1, kDamagedCheckpoint);
 }
 
+// Drawn apart from the others, so that the other choices of a seed stay as they
+// were.
+void DrawAskedCheckpoints(Scenario* s) {
+  if (s->seed % 6 != 5) return;
+  Random random(s->seed);
+  for (int64_t n = random.Between(1, 3); n > 0; --n) {
+    DrawMishap(random, Mishap::Kind::kAskCheckpoint, ExpectedMicros(*s), s);
+  }
+}
+
 }  // namespace
 
 Scenario DrawScenario(uint64_t seed) {
@@ -144,6 +159,7 @@ Scenario DrawScenario(uint64_t seed) {
   scenario.at_end = seed % 3 != 0;
   if (!random.Chance(0.05)) DrawAdversity(random, &scenario);
   if (!random.Chance(0.15)) DrawMishaps(random, &scenario);
+  DrawAskedCheckpoints(&scenario);
   return scenario;
 }
 
@@ -182,10 +198,11 @@ v1::JobSpec JobOf(const Scenario& s) {
 
 const char* NameOf(Mishap::Kind kind) {
   constexpr const char* kNames[] = {
-      "worker crashed", "server crashed",     "worker paused",
-      "server paused",  "coordinator paused", "coordinator crashed",
-      "worker cut off", "server cut off",     "disk full",
-      "stop requested", "power cut",          "checkpoint damaged"};
+      "worker crashed",      "server crashed",     "worker paused",
+      "server paused",       "coordinator paused", "coordinator crashed",
+      "worker cut off",      "server cut off",     "disk full",
+      "stop requested",      "power cut",          "checkpoint damaged",
+      "checkpoint asked for"};
   return kNames[static_cast<int>(kind)];
 }
 

@@ -26,6 +26,7 @@ struct Mishap {
     kStop,               // a user asks the job to stop
     kPowerCut,           // ends all processes; then the job is resumed
     kDamagedCheckpoint,  // damages the newest
+    kAskCheckpoint,      // a user asks for one
   };
   Kind kind = Kind::kCrashWorker;
   int64_t at_micros = 0;

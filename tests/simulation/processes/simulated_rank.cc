@@ -185,7 +185,9 @@ void SimulatedRank::NextStep() {
     return member_.Nudge();
   }
   if (absl::IsCancelled(*may_begin)) return Trained(absl::OkStatus());
-  may_begin->ok() ? Compute() : Trained(*may_begin);
+  if (!may_begin->ok()) return Trained(*may_begin);
+  WriteIfAsked();
+  Compute();
 }
 
 void SimulatedRank::Compute() {
@@ -232,6 +234,7 @@ void SimulatedRank::Trained(const absl::Status& status) {
                   Doing(), " in plan epoch ", epoch(), ": ", status.ToString());
   doing_ = status.ok() ? "waits for the end" : "waits for news";
   client_.Drop();
+  if (status.ok()) WriteIfAsked();
   if (!status.ok()) {
     DropCheckpointer();
   } else if (checkpointer_ &&
@@ -256,6 +259,7 @@ absl::Status SimulatedRank::StartResidual() {
         if (!ended_) ReportCheckpoint(report);
       });
   residual_.assign(context_->model.parameters()[0].size(), 0);
+  written_ = 0;
   if (plan_.restore_from().empty()) return absl::OkStatus();
   absl::StatusOr<std::vector<float>> restored =
       context_->disk.ReadResidual(plan_.restore_from(), *rank_);
@@ -278,7 +282,14 @@ void SimulatedRank::AddToResidual() {
   if (every > 0 && step_ % every == 0) WriteResidual();
 }
 
+void SimulatedRank::WriteIfAsked() {
+  if (member_.state().TakeAskedCheckpoint(step_) && checkpointer_) {
+    WriteResidual();
+  }
+}
+
 void SimulatedRank::WriteResidual() {
+  if (std::exchange(written_, step_) == step_) return;
   const auto size = static_cast<int64_t>(residual_.size());
   Block block;
   block.size = size;

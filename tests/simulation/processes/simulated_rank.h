@@ -64,6 +64,7 @@ class SimulatedRank {
   // As ResidualCheckpoints.
   absl::Status StartResidual();
   void AddToResidual();
+  void WriteIfAsked();
   void WriteResidual();
   void DropCheckpointer();
   void End(const absl::Status& status);
@@ -93,6 +94,7 @@ class SimulatedRank {
   int64_t step_ = 0;
   Tensors gradient_;
   std::vector<float> residual_;  // of the first parameter
+  int64_t written_ = 0;          // step of the last checkpoint
   std::shared_ptr<SimulatedCheckpointer> checkpointer_;
   bool awaits_plan_ = false;  // after a checkpoint that it cannot read
   std::map<uint32_t, SimulatedRank*> adopted_;  // until they end

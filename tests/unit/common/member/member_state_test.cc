@@ -149,6 +149,76 @@ TEST(MemberStateTest, StopBeforeTheFirstStepBeginsNone) {
   EXPECT_EQ(state.Check(1), MemberState::Gate::kStop);
 }
 
+v1::HeartbeatResponse Hold(uint64_t number, int64_t step) {
+  v1::HeartbeatResponse answer = Answer(v1::JOB_PHASE_RUNNING);
+  answer.set_hold(number);
+  answer.set_checkpoint_step(step);
+  return answer;
+}
+
+TEST(MemberStateTest, AHeldWorkerGoesNoFurtherThanTheCheckpoint) {
+  MemberState state = MakeWorker();
+  state.Begin(5);
+  state.OnAnswer(state.NextHeartbeat(), Hold(1, 0), 1);
+  EXPECT_EQ(state.Check(6), MemberState::Gate::kWait);
+  EXPECT_TRUE(state.Urgent()) << "the others wait for this";
+  v1::HeartbeatRequest request = state.NextHeartbeat();
+  EXPECT_EQ(request.held(), 1u);
+  EXPECT_EQ(request.begun_step(), 5);
+  EXPECT_FALSE(request.paused()) << "the job does not stop";
+  state.OnAnswer(request, Hold(1, 0), 2);
+  EXPECT_FALSE(state.Urgent());
+  state.OnAnswer(state.NextHeartbeat(), Hold(1, 6), 3);
+  EXPECT_EQ(state.NextHeartbeat().held(), 0u) << "it may go on to step 6";
+  EXPECT_TRUE(state.TryToBegin(6)->ok());
+  EXPECT_EQ(state.NextHeartbeat().stands_at(), 0) << "not finished";
+  EXPECT_FALSE(state.Urgent());
+  EXPECT_FALSE(state.TryToBegin(7).has_value());
+  EXPECT_TRUE(state.Urgent());
+  request = state.NextHeartbeat();
+  EXPECT_EQ(request.stands_at(), 6);
+  state.OnAnswer(request, Hold(0, 6), 4);
+  EXPECT_EQ(state.Check(7), MemberState::Gate::kOpen);
+  EXPECT_TRUE(state.TakeAskedCheckpoint(6));
+  EXPECT_FALSE(state.TakeAskedCheckpoint(6)) << "written once";
+}
+
+TEST(MemberStateTest, ACheckpointIsOwedAlthoughTheNextOneIsAskedFor) {
+  MemberState state = MakeWorker();
+  state.Begin(5);
+  state.OnAnswer(state.NextHeartbeat(), Hold(1, 5), 1);
+  state.OnAnswer(state.NextHeartbeat(), Hold(2, 0), 2);
+  EXPECT_EQ(state.NextHeartbeat().held(), 2u);
+  state.OnAnswer(state.NextHeartbeat(), Hold(2, 7), 3);
+  EXPECT_TRUE(state.TakeAskedCheckpoint(5));
+  EXPECT_FALSE(state.TakeAskedCheckpoint(6));
+  EXPECT_TRUE(state.TakeAskedCheckpoint(7));
+}
+
+// As a process that takes a lost worker's place hears of the hold before it has
+// the plan.
+TEST(MemberStateTest, AHoldIsValidBeforeThePlanItsStepIsNot) {
+  MemberState state = MakeWorker();
+  v1::HeartbeatResponse hold = Hold(1, 5);
+  hold.set_plan_epoch(2);
+  state.OnAnswer(state.NextHeartbeat(), hold, 1);
+  state.StartAt(/*plan_epoch=*/2, 5);
+  EXPECT_FALSE(state.TryToBegin(6).has_value());
+  EXPECT_EQ(state.NextHeartbeat().stands_at(), 0);
+  EXPECT_FALSE(state.TakeAskedCheckpoint(5));
+  state.OnAnswer(state.NextHeartbeat(), hold, 2);
+  EXPECT_FALSE(state.TryToBegin(6).has_value());
+  EXPECT_EQ(state.NextHeartbeat().stands_at(), 5);
+  EXPECT_TRUE(state.TakeAskedCheckpoint(5));
+  state.StartAt(/*plan_epoch=*/3, 4);
+  EXPECT_EQ(state.NextHeartbeat().stands_at(), 0);
+  hold.set_hold(0);
+  hold.set_plan_epoch(3);
+  hold.set_checkpoint_step(0);
+  state.OnAnswer(state.NextHeartbeat(), hold, 3);
+  EXPECT_EQ(state.Check(5), MemberState::Gate::kOpen);
+}
+
 // A process in another's place must not name the plan's first step where the
 // one before it has begun later ones: the others would stop too early.
 TEST(MemberStateTest, AStopWaitsUntilAReplacementKnowsWhatWasBegun) {

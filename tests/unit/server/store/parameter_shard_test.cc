@@ -209,9 +209,11 @@ TEST_F(ParameterShardTest, TheVersionBeforeIsKeptForAReplacement) {
 TEST_F(ParameterShardTest, TheLastStepIsCutOnDemand) {
   std::vector<float> weights;
   int64_t steps = 0;
+  int cuts = 0;
   ParameterShard::Options options;
   options.training.policy = std::make_unique<BulkSynchronous>();
   options.on_checkpoint = [&](const BlockCut& cut) {
+    ++cuts;
     steps = cut.steps;
     weights.assign(cut.weights.data(), cut.weights.data() + 4);
   };
@@ -228,6 +230,8 @@ TEST_F(ParameterShardTest, TheLastStepIsCutOnDemand) {
   EXPECT_EQ(steps, 2);
   ASSERT_EQ(weights.size(), 4u);
   EXPECT_EQ(weights[0], last);
+  TRIBUTARY_EXPECT_OK(shard_->CutAll(2));  // also at the end of the job
+  EXPECT_EQ(cuts, 1);
 }
 
 TEST_F(ParameterShardTest, CutsHoldWeightsAndStateAndGoOnWhereTheyWereTaken) {

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// A checkpoint that a person asks for while the job trains.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "tests/unit/coordinator/service/job_control_fixture.h"
+
+namespace tributary {
+namespace {
+
+class TakeCheckpointTest : public ::testing::Test {
+ protected:
+  void Begin(const std::string& directory = "checkpoints") {
+    JobControl::Options options{.state = Options(), .clock = &clock_};
+    options.state.job.mutable_cluster()->set_workers(2);
+    options.state.hold_start = true;
+    control_ = std::make_unique<JobControl>(std::move(options));
+    control_->AllowStart(directory);
+    server_ = Join(*control_, v1::ROLE_SERVER, "server");
+    for (int i = 0; i < 2; ++i) {
+      workers_[i] =
+          Join(*control_, v1::ROLE_WORKER, absl::StrCat("worker-", i));
+      Declare(*control_, workers_[i]);
+    }
+  }
+  absl::StatusOr<v1::TakeCheckpointResponse> Take(
+      std::optional<int64_t> after = std::nullopt) {
+    v1::TakeCheckpointRequest request;
+    if (after) request.set_after(*after);
+    return control_->TakeCheckpoint(request);
+  }
+  // A heartbeat of a worker that has begun and finished these steps.
+  v1::HeartbeatRequest Worker(int i, int64_t begun, int64_t finished) {
+    v1::HeartbeatRequest request =
+        tributary::Beat(v1::ROLE_WORKER, workers_[i]);
+    request.set_begun_step(begun);
+    for (; told_[i] < finished; ++told_[i]) {
+      *request.add_steps() = Step(told_[i] + 1);
+    }
+    return request;
+  }
+  v1::HeartbeatRequest Held(int i, int64_t begun, uint64_t hold) {
+    v1::HeartbeatRequest request = Worker(i, begun, begun);
+    request.set_held(hold);
+    return request;
+  }
+  v1::HeartbeatRequest Stands(int i, int64_t begun, int64_t step) {
+    v1::HeartbeatRequest request = Worker(i, begun, begun);
+    request.set_stands_at(step);
+    return request;
+  }
+  v1::HeartbeatResponse Send(const v1::HeartbeatRequest& request) {
+    return control_->Heartbeat(request).value();
+  }
+  v1::HeartbeatResponse Server(int64_t cut, int64_t written = 0,
+                               const std::string& error = "") {
+    v1::HeartbeatRequest request = tributary::Beat(v1::ROLE_SERVER, server_);
+    request.set_cut_step(cut);
+    if (written > 0) {
+      v1::CheckpointReport& report = *request.add_checkpoints();
+      report.set_step(written);
+      report.set_plan_epoch(1);
+      error.empty() ? report.mutable_file()->set_name("shard")
+                    : report.set_error(error);
+    }
+    return Send(request);
+  }
+  // As the coordinator's thread does it.
+  void WriteManifest() {
+    const auto pending = control_->NextManifest();
+    ASSERT_TRUE(pending.has_value());
+    control_->ManifestWritten(*pending, "checkpoints/step", absl::OkStatus());
+  }
+
+  ManualClock clock_;
+  std::unique_ptr<JobControl> control_;
+  v1::RegisterResponse server_;
+  v1::RegisterResponse workers_[2];
+  int64_t told_[2] = {0, 0};
+};
+
+TEST_F(TakeCheckpointTest, IsOfTheHighestStepThatAnyWorkerHasBegun) {
+  Begin();
+  Send(Worker(0, 5, 4));
+  Send(Worker(1, 4, 4));
+  const auto asked = Take();
+  ASSERT_TRUE(asked.ok()) << asked.status();
+  EXPECT_EQ(asked->after(), 5);
+  EXPECT_EQ(asked->step(), 0) << "not there yet";
+  EXPECT_EQ(Send(Held(0, 6, 0)).hold(), 1u) << "begun before it heard";
+  v1::HeartbeatResponse answer = Send(Held(0, 6, 1));
+  EXPECT_EQ(answer.checkpoint_step(), 0) << "worker 1 may begin more";
+  EXPECT_EQ(Take(5).status().message(),
+            "waits until every worker has reported its last step");
+  answer = Send(Held(1, 4, 1));
+  EXPECT_EQ(answer.hold(), 1u);
+  EXPECT_EQ(answer.checkpoint_step(), 6);
+  EXPECT_EQ(Take(5).status().message(),
+            "waits until every worker has finished step 6");
+  // The servers copy once every worker has finished the step and waits.
+  EXPECT_EQ(Send(Stands(0, 6, 6)).hold(), 1u);
+  EXPECT_EQ(Server(0).cut_step(), 0);
+  EXPECT_EQ(Send(Worker(1, 6, 6)).hold(), 1u)
+      << "it may not know that it waits";
+  EXPECT_EQ(Server(0).cut_step(), 0);
+  EXPECT_EQ(Send(Stands(1, 6, 6)).hold(), 1u);
+  EXPECT_EQ(Server(0).cut_step(), 6);
+  EXPECT_EQ(Send(Stands(0, 6, 6)).hold(), 1u) << "the server may not have it";
+  Server(6);
+  EXPECT_EQ(Send(Stands(0, 6, 6)).hold(), 0u);
+  EXPECT_EQ(Send(Stands(1, 7, 6)).checkpoint_step(), 6) << "still told";
+  EXPECT_EQ(Take(5).status().message(),
+            "waits until the files are written of step 6");
+  Server(6, 6);
+  WriteManifest();
+  const auto taken = Take(5);
+  ASSERT_TRUE(taken.ok()) << taken.status();
+  EXPECT_EQ(taken->step(), 6);
+  EXPECT_EQ(taken->folder(), "checkpoints/step");
+  EXPECT_EQ(Take(7).status().message(),
+            "waits until every worker has reported its last step")
+      << "another one";
+  EXPECT_EQ(Send(Worker(0, 7, 7)).hold(), 2u);
+}
+
+TEST_F(TakeCheckpointTest, ALateMessageAboutAnEarlierHoldDoesNotCount) {
+  Begin();
+  Send(Worker(0, 5, 5));
+  Send(Worker(1, 5, 5));
+  ASSERT_TRUE(Take().ok());
+  const v1::HeartbeatRequest late = Held(0, 5, 1);
+  Send(late);
+  EXPECT_EQ(Send(Held(1, 5, 1)).checkpoint_step(), 5);
+  Send(Stands(0, 5, 5));
+  Send(Stands(1, 5, 5));
+  Server(5, 5);
+  WriteManifest();
+  EXPECT_EQ(Send(Stands(0, 8, 5)).hold(), 0u);
+  ASSERT_TRUE(Take().ok());
+  Send(late);
+  EXPECT_EQ(Send(Held(1, 8, 2)).checkpoint_step(), 0)
+      << "worker 0 may have begun more";
+  Send(Held(0, 9, 2));
+  EXPECT_EQ(Send(Held(1, 8, 2)).checkpoint_step(), 9);
+}
+
+TEST_F(TakeCheckpointTest, AFailureIsToldAndTrainingGoesOn) {
+  Begin();
+  Send(Held(0, 5, 0));
+  Send(Held(1, 5, 0));
+  ASSERT_TRUE(Take().ok());
+  Send(Held(0, 5, 1));
+  Send(Held(1, 5, 1));
+  Send(Stands(0, 5, 5));
+  Send(Stands(1, 5, 5));
+  Server(5, 5, "no space left on device");
+  EXPECT_EQ(Send(Stands(0, 6, 5)).hold(), 0u);
+  const absl::Status failed = Take(5).status();
+  EXPECT_TRUE(absl::IsAborted(failed)) << failed;
+  EXPECT_EQ(failed.message(),
+            "the checkpoint of step 5 failed: server 0: no space left on "
+            "device");
+}
+
+TEST_F(TakeCheckpointTest, AStopTakesOver) {
+  Begin();
+  Send(Worker(0, 5, 5));
+  Send(Worker(1, 5, 5));
+  ASSERT_TRUE(Take().ok());
+  control_->StopJob({}).value();
+  EXPECT_EQ(Send(Worker(0, 5, 5)).hold(), 0u);
+  EXPECT_EQ(control_->Snapshot().phase(), v1::JOB_PHASE_STOPPING);
+  EXPECT_EQ(Take().status().message(),
+            "the job writes no checkpoint when it stops: checkpoint.at_end is "
+            "false");
+}
+
+TEST_F(TakeCheckpointTest, IsRefusedWhereTheJobWritesNone) {
+  Begin("");
+  EXPECT_EQ(Take().status().message(),
+            "the job writes no checkpoints; give it checkpoint.at_end or "
+            "checkpoint.every_steps");
+  EXPECT_TRUE(absl::IsInvalidArgument(Take(0).status()));
+}
+
+}  // namespace
+}  // namespace tributary
