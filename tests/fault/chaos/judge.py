@@ -3,6 +3,7 @@
 
 import collections
 import os
+import re
 import time
 
 import jobs
