@@ -37,6 +37,8 @@ class GroupBreaks {
     broken_micros_ = now_micros;
     return true;
   }
+  // Steps were finished since the groups broke last.
+  void Forget() { count_ = 0; }
   // Whether the groups are broken and have not been formed again.
   bool open() const { return broken_micros_.has_value(); }
   // When they broke.

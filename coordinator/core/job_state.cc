@@ -182,10 +182,17 @@ void JobState::PublishPlanWhenComplete() {
                             int64_t{options_.heartbeat_ms} * 1000))) {
     return;
   }
+  // A plan that a loss ended may have advanced since groups broke.
+  if (!breaks_.open() && plan() != nullptr && HasAdvanced()) breaks_.Forget();
   breaks_.Close();
   if (plan() != nullptr) StartOver();
   plan_.Publish(membership_, options_.host);
   if (phase_ == v1::JOB_PHASE_WAITING) phase_ = v1::JOB_PHASE_RUNNING;
+}
+
+// A rank that has begun the second step of the plan has finished the first.
+bool JobState::HasAdvanced() const {
+  return membership_.HighestBegun() > plan()->start_step() + 1;
 }
 
 void JobState::StartOver() {

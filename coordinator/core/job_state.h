@@ -197,6 +197,8 @@ class JobState {
   // worker may join at any time.
   void PublishPlanWhenComplete();
   void StartOver();
+  // Whether some rank has finished a step under the plan.
+  bool HasAdvanced() const;
   void RollBackWorkers(int64_t now_micros);
   void AdoptLost();
   void SettleStopStep();

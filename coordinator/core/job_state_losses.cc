@@ -58,11 +58,9 @@ void JobState::RollBackWorkers(int64_t now_micros) {
 void JobState::BreakGroup(const Place& reporter, absl::string_view why) {
   if (!strategy_.has_groups() || wants_new_plan() || over()) return;
   const int64_t now_micros = reporter.last_heartbeat_micros;
-  // A rank that has begun the second step of the plan has finished the first.
-  const bool advanced = membership_.HighestBegun() > plan()->start_step() + 1;
   const std::string what = absl::StrCat(
       reporter.Name(), " cannot go on with the other ranks: ", why);
-  if (!breaks_.Add(advanced, now_micros)) {
+  if (!breaks_.Add(HasAdvanced(), now_micros)) {
     return Fail(absl::StrCat(breaks_.TooMany(now_micros), what));
   }
   notices_.push_back(what);

@@ -112,6 +112,24 @@ TEST_F(JobStateGroupsTest, StepsThatAreComputedAgainAreProgress) {
   EXPECT_EQ(state_->phase(), v1::JOB_PHASE_FAILED);
 }
 
+// A loss ends the plan in between, under which steps were finished.
+TEST_F(JobStateGroupsTest, StepsBeforeALossAreProgress) {
+  RunGroup(2);
+  Send(0, {.begun = 25, .broken_group = "rank 1 is gone"});
+  for (int p = 0; p < 15 && state_->wants_new_plan(); ++p) PassHeard();
+  ASSERT_EQ(state_->plan()->epoch(), 2u);
+  for (int64_t step = 1; step <= 200; ++step) {
+    Send(0, {.begun = step});
+    PassHeard();
+  }
+  state_->MemberLost(v1::ROLE_WORKER, 1, /*pid=*/7, "killed", now_);
+  workers_[1] = Join(v1::ROLE_WORKER, "w1-again");
+  for (int p = 0; p < 15 && state_->wants_new_plan(); ++p) PassHeard();
+  ASSERT_EQ(state_->plan()->epoch(), 3u);
+  Send(0, {.broken_group = "rank 1 is gone"});
+  EXPECT_FALSE(state_->over()) << state_->message();
+}
+
 TEST_F(JobStateGroupsTest, GroupsMayBreakAsLongAsTheJobAdvances) {
   RunGroup(2);
   for (int step = 1; step <= 100; ++step) {
