@@ -11,7 +11,10 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "tests/fault/fault_test.h"
 #include "tests/testing/faults/tcp_proxy.h"
 
@@ -36,6 +39,25 @@ class NetworkTest : public FaultTest {
   void TearDown() override {
     EndDisturbance();
     FaultTest::TearDown();
+  }
+
+  // The calls to servers that the run's workers have made again, as their logs
+  // say.
+  int CallsMadeAgain() {
+    int calls = 0;
+    for (const char* name : {"worker-0", "worker-1"}) {
+      const std::string log = Read(absl::StrCat("run/logs/", name, ".log"));
+      for (absl::string_view line : absl::StrSplit(log, '\n')) {
+        int again = 0;
+        if (!absl::ConsumeSuffix(&line, " calls to servers were made again"))
+          continue;
+        EXPECT_TRUE(
+            absl::SimpleAtoi(line.substr(line.find_last_of(' ') + 1), &again))
+            << line;
+        calls += again;
+      }
+    }
+    return calls;
   }
 
   std::unique_ptr<testing::TcpProxy> proxy_;
@@ -76,6 +98,9 @@ TEST_P(NetworkFaultTest, TheBitsStay) {
   EXPECT_EQ(Summary("run")["lost"]["workers"], fault.workers_lost);
   EXPECT_EQ(Summary("run")["lost"]["servers"], fault.servers_lost);
   EXPECT_EQ(Sha256("run"), Undisturbed());
+  // Two workers push to two servers in each of 16 steps of an epoch. However
+  // long a fault lasts, they make no storm of calls: at most three times those.
+  EXPECT_LE(CallsMadeAgain(), 2 * (fault.epochs * 16 * 2 * 2));
 }
 
 INSTANTIATE_TEST_SUITE_P(

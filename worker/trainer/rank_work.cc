@@ -285,6 +285,9 @@ absl::Status RankWork::TrainPlan() {
       },
       plan_.epoch());
   const absl::Status status = TrainFromStart();
+  if (const uint64_t again = synchronizer_->traffic().retries; again > 0) {
+    spdlog::info("{} calls to servers were made again", again);
+  }
   // Tells other ranks that this rank aborted, so that they stop waiting for it.
   if (!status.ok()) {
     const std::string why(status.message());
