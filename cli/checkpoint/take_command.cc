@@ -69,6 +69,11 @@ int Take(const TakeOptions& options) {
                             taken.status().message()));
     return kExitFailed;
   }
+  if (absl::IsUnavailable(taken.status())) {
+    PrintError(absl::StrCat(job->Title(), " ",
+                            WhyGone(*job, taken.status()).answer.sentence));
+    return kExitFailed;
+  }
   if (!taken.ok()) {
     PrintError(taken.status().message());
     return kExitFailed;

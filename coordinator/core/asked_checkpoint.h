@@ -36,25 +36,30 @@ class AskedCheckpoint {
   int64_t step() const { return step_; }
   bool unsettled() const { return held_ && step_ == 0; }
 
-  // True when the step is settled now. With local_sgd there is no checkpoint
-  // within a round: the hold ends if the job ends within this one.
+  // True when the step is settled now. A job that ends with this step, or with
+  // local_sgd within its round, goes on without a checkpoint: nothing holds a
+  // worker after the last step.
   bool Settle(absl::Span<const Place> workers, int64_t total_steps) {
     if (!unsettled()) return false;
     const std::optional<int64_t> highest =
         HighestPaused(workers, /*furthest=*/0, total_steps);
     if (!highest) return false;
     const int64_t end = RoundEnd(*highest, steps_a_round_);
-    if (end > total_steps || end == 0) {
-      held_ = false;
+    held_ = ends_with_job_ = false;
+    if (end >= total_steps) {
+      ends_with_job_ = true;
       return false;
     }
+    held_ = end > 0;
     step_ = end;
-    return true;
+    return held_;
   }
+  // The job ends before it could take the checkpoint.
+  bool ends_with_job() const { return ends_with_job_; }
   void Release() { held_ = false; }
   // All members start over, or the job stops.
   void Drop() {
-    held_ = false;
+    held_ = ends_with_job_ = false;
     step_ = 0;
   }
 
@@ -73,6 +78,7 @@ class AskedCheckpoint {
   const int64_t steps_a_round_;
   uint64_t number_ = 0;
   bool held_ = false;
+  bool ends_with_job_ = false;
   int64_t step_ = 0;
 };
 

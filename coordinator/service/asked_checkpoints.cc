@@ -1,12 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a job does with requests for a checkpoint while it trains.
 #include <algorithm>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/mutation.h"
+#include "coordinator/core/name_list.h"
 #include "coordinator/service/job_core.h"
 
 namespace tributary {
+namespace {
+
+// A hold that is over soon is no news.
+constexpr int64_t kShortHoldMicros = 1'000'000;
+
+}  // namespace
 
 absl::Status JobCore::AskCheckpoint(int64_t after) {
   if (after < 1) {
@@ -34,9 +43,11 @@ absl::Status JobCore::AskCheckpoint(int64_t after) {
 void JobCore::HoldForCheckpoint() {
   if (state_.restore_step() >= asked_after_) asked_after_ = 0;
   if (asked_after_ == 0 || state_.asked().step() >= asked_after_ ||
+      state_.asked().ends_with_job() ||
       state_.membership().HighestBegun() < asked_after_) {
     return;
   }
+  if (state_.asked().hold() == 0) held_micros_ = now();
   state_.AskCheckpoint();
 }
 
@@ -57,18 +68,55 @@ absl::StatusOr<v1::TakeCheckpointResponse> JobCore::AnswerCheckpoint(
   }
   if (state_.over()) return Over();
   const AskedCheckpoint& asked = state_.asked();
-  if (asked.unsettled()) {
-    return absl::DeadlineExceededError(
-        "waits until every worker has reported its last step");
+  if (asked.hold() > 0) return absl::DeadlineExceededError(HeldFor());
+  if (asked.ends_with_job()) {
+    if (!checkpoints_.WritesAtEnd()) {
+      return absl::FailedPreconditionError(
+          "the job ends before another checkpoint, and leaves none of its last "
+          "step");
+    }
+    return absl::DeadlineExceededError("waits for the end of the job");
   }
   if (asked.step() < after) {
     return absl::DeadlineExceededError(
         absl::StrCat("waits for a checkpoint of step ", after, " or later"));
   }
-  return absl::DeadlineExceededError(absl::StrCat(
-      asked.hold() > 0 ? "waits until every worker has finished step "
-                       : "waits until the files are written of step ",
-      asked.step()));
+  return absl::DeadlineExceededError(
+      absl::StrCat("waits until the files are written of step ", asked.step()));
+}
+
+std::string JobCore::HeldFor() const {
+  const AskedCheckpoint& asked = state_.asked();
+  const Membership& members = state_.membership();
+  std::vector<std::string> names;
+  for (const Place& worker : members.workers()) {
+    if (worker.finished ||
+        (asked.unsettled() ? worker.stop_bound >= 0
+                           : worker.stands_at >= asked.step()))
+      continue;
+    names.push_back(worker.ShortName());
+  }
+  if (asked.unsettled()) {
+    return absl::StrCat("waits for ", NameList(names),
+                        " to report the last step");
+  }
+  if (!names.empty()) {
+    return absl::StrCat("waits for ", NameList(names), " to finish step ",
+                        asked.step());
+  }
+  for (const Place& server : members.servers()) {
+    if (server.cut_step < asked.step()) names.push_back(server.ShortName());
+  }
+  return absl::StrCat("waits for ", NameList(names),
+                      " to copy the weights after step ", asked.step());
+}
+
+JobWait JobCore::HoldWait() const {
+  if (state_.asked().hold() == 0 || now() < held_micros_ + kShortHoldMicros) {
+    return {};
+  }
+  return {absl::StrCat("a checkpoint that was asked for ", HeldFor()),
+          held_micros_};
 }
 
 absl::Status JobCore::Over() const {

@@ -190,6 +190,9 @@ class JobCore {
   absl::Status LeavesCheckpoint() const;
   absl::Status Over() const;  // the error of a call that wants a living job
   void HoldForCheckpoint();
+  // For whom the workers are held: "waits for worker 1 to finish step 6".
+  std::string HeldFor() const;
+  JobWait HoldWait() const;  // empty while the hold is short
   // Whether the servers may take their snapshots of the asked checkpoint.
   bool StandsForCheckpoint() const;
   // Holds the workers for a checkpoint that is asked for, and lets them go on
@@ -218,6 +221,7 @@ class JobCore {
   StateSaver saver_;
   EvaluationSaver evaluation_saver_;
   int64_t asked_after_ = 0;    // AskCheckpoint; 0: nobody waits
+  int64_t held_micros_ = 0;    // since when the workers are held
   uint64_t begun_epoch_ = 0;   // the plan of checkpoints, groups and weights
   uint64_t wanted_epoch_ = 0;  // the plan whose weights were asked for again
   uint64_t taken_over_epoch_ = 0;  // of the previous coordinator; 0: none

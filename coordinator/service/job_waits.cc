@@ -68,6 +68,7 @@ JobWait JobCore::Waiting() const {
   if (std::string members = state_.WaitsFor(now()); !members.empty()) {
     return {std::move(members), since};
   }
+  if (JobWait hold = HoldWait(); !hold.text.empty()) return hold;
   return waits_;
 }
 

@@ -110,8 +110,8 @@ TEST_F(TakeCheckpointTest, AWaitThatIsTooLongSaysForWhat) {
       Start({"tributary", "checkpoint", "take", "job", "--timeout", "1"});
   EXPECT_EQ(take->Wait(kSoon), 1);
   EXPECT_THAT(take->output(),
-              HasSubstr("has taken no checkpoint within 1s: it waits until "
-                        "every worker has "));
+              HasSubstr("has taken no checkpoint within 1s: it waits for "
+                        "worker 1 to "));
   kill(pid, SIGCONT);
   ExpectAdvances();
   End(*train);

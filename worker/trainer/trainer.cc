@@ -69,16 +69,18 @@ absl::Status Trainer::Run(int64_t start_step) {
   if (due.Includes(step)) TRIBUTARY_RETURN_IF_ERROR(EvaluateAndDecide(step));
   while (step < end_) {
     const absl::Status may_begin = options_.job->BeginStep(step + 1);
+    // Whoever passes this gate, or is stopped there, knows of the checkpoint.
+    if (may_begin.ok() || absl::IsCancelled(may_begin)) {
+      TRIBUTARY_RETURN_IF_ERROR(CheckpointIfAsked(step));
+    }
     if (absl::IsCancelled(may_begin)) break;
     TRIBUTARY_RETURN_IF_ERROR(may_begin);
-    TRIBUTARY_RETURN_IF_ERROR(CheckpointIfAsked(step));
     const int64_t before = step;
     TRIBUTARY_ASSIGN_OR_RETURN(step, Step(step, *loader));
     for (int64_t at = due.After(before); at <= step; at = due.After(at)) {
       TRIBUTARY_RETURN_IF_ERROR(EvaluateAndDecide(at));
     }
   }
-  TRIBUTARY_RETURN_IF_ERROR(CheckpointIfAsked(step));
   TRIBUTARY_RETURN_IF_ERROR(options_.synchronizer->End(step));
   return EvaluateAtEnd(step);
 }

@@ -184,9 +184,9 @@ void SimulatedRank::NextStep() {
     at_gate_ = true;
     return member_.Nudge();
   }
+  if (may_begin->ok() || absl::IsCancelled(*may_begin)) WriteIfAsked();
   if (absl::IsCancelled(*may_begin)) return Trained(absl::OkStatus());
   if (!may_begin->ok()) return Trained(*may_begin);
-  WriteIfAsked();
   Compute();
 }
 
@@ -234,7 +234,6 @@ void SimulatedRank::Trained(const absl::Status& status) {
                   Doing(), " in plan epoch ", epoch(), ": ", status.ToString());
   doing_ = status.ok() ? "waits for the end" : "waits for news";
   client_.Drop();
-  if (status.ok()) WriteIfAsked();
   if (!status.ok()) {
     DropCheckpointer();
   } else if (checkpointer_ &&

@@ -13,9 +13,18 @@ namespace {
 
 class TakeCheckpointTest : public ::testing::Test {
  protected:
-  void Begin(const std::string& directory = "checkpoints") {
+  void Begin(const std::string& directory = "checkpoints",
+             bool at_end = false) {
     JobControl::Options options{.state = Options(), .clock = &clock_};
     options.state.job.mutable_cluster()->set_workers(2);
+    options.state.job.mutable_checkpoint()->set_at_end(at_end);
+    if (period_ > 0) {
+      options.state.job.mutable_strategy()
+          ->mutable_parameter_server()
+          ->mutable_sync()
+          ->mutable_local_sgd()
+          ->set_period(period_);
+    }
     options.state.hold_start = true;
     control_ = std::make_unique<JobControl>(std::move(options));
     control_->AllowStart(directory);
@@ -80,6 +89,7 @@ class TakeCheckpointTest : public ::testing::Test {
   v1::RegisterResponse server_;
   v1::RegisterResponse workers_[2];
   int64_t told_[2] = {0, 0};
+  int64_t period_ = 0;  // of local_sgd; 0: without
 };
 
 TEST_F(TakeCheckpointTest, IsOfTheHighestStepThatAnyWorkerHasBegun) {
@@ -94,12 +104,18 @@ TEST_F(TakeCheckpointTest, IsOfTheHighestStepThatAnyWorkerHasBegun) {
   v1::HeartbeatResponse answer = Send(Held(0, 6, 1));
   EXPECT_EQ(answer.checkpoint_step(), 0) << "worker 1 may begin more";
   EXPECT_EQ(Take(5).status().message(),
-            "waits until every worker has reported its last step");
+            "waits for worker 1 to report the last step");
+  EXPECT_EQ(control_->Snapshot().waits_for(), "") << "it may be over soon";
+  clock_.AdvanceMicros(1'000'000);
+  EXPECT_EQ(control_->Snapshot().waits_for(),
+            "a checkpoint that was asked for waits for worker 1 to report the "
+            "last step");
+  EXPECT_EQ(control_->Snapshot().waits_seconds(), 1);
   answer = Send(Held(1, 4, 1));
   EXPECT_EQ(answer.hold(), 1u);
   EXPECT_EQ(answer.checkpoint_step(), 6);
   EXPECT_EQ(Take(5).status().message(),
-            "waits until every worker has finished step 6");
+            "waits for worker 0, worker 1 to finish step 6");
   // The servers copy once every worker has finished the step and waits.
   EXPECT_EQ(Send(Stands(0, 6, 6)).hold(), 1u);
   EXPECT_EQ(Server(0).cut_step(), 0);
@@ -109,6 +125,8 @@ TEST_F(TakeCheckpointTest, IsOfTheHighestStepThatAnyWorkerHasBegun) {
   EXPECT_EQ(Send(Stands(1, 6, 6)).hold(), 1u);
   EXPECT_EQ(Server(0).cut_step(), 6);
   EXPECT_EQ(Send(Stands(0, 6, 6)).hold(), 1u) << "the server may not have it";
+  EXPECT_EQ(Take(5).status().message(),
+            "waits for server 0 to copy the weights after step 6");
   Server(6);
   EXPECT_EQ(Send(Stands(0, 6, 6)).hold(), 0u);
   EXPECT_EQ(Send(Stands(1, 7, 6)).checkpoint_step(), 6) << "still told";
@@ -121,7 +139,7 @@ TEST_F(TakeCheckpointTest, IsOfTheHighestStepThatAnyWorkerHasBegun) {
   EXPECT_EQ(taken->step(), 6);
   EXPECT_EQ(taken->folder(), "checkpoints/step");
   EXPECT_EQ(Take(7).status().message(),
-            "waits until every worker has reported its last step")
+            "waits for worker 0, worker 1 to report the last step")
       << "another one";
   EXPECT_EQ(Send(Worker(0, 7, 7)).hold(), 2u);
 }
@@ -163,6 +181,37 @@ TEST_F(TakeCheckpointTest, AFailureIsToldAndTrainingGoesOn) {
   EXPECT_EQ(failed.message(),
             "the checkpoint of step 5 failed: server 0: no space left on "
             "device");
+}
+
+// Nothing holds a worker after the last step.
+TEST_F(TakeCheckpointTest, InTheLastStepItIsTheOneOfTheEnd) {
+  for (const bool at_end : {true, false}) {
+    told_[0] = told_[1] = 0;
+    Begin("checkpoints", at_end);
+    Send(Held(0, kSteps - 1, 0));
+    Send(Held(1, kSteps - 1, 0));
+    ASSERT_TRUE(Take().ok());
+    Send(Held(0, kSteps, 1));
+    EXPECT_EQ(Send(Held(1, kSteps - 1, 1)).hold(), 0u) << "it goes on";
+    EXPECT_EQ(Send(Held(0, kSteps, 1)).hold(), 0u) << "and is not held again";
+    EXPECT_EQ(Take(kSteps - 1).status().message(),
+              at_end ? "waits for the end of the job"
+                     : "the job ends before another checkpoint, and leaves "
+                       "none of its last step");
+  }
+}
+
+// A checkpoint within a round of local_sgd is not possible.
+TEST_F(TakeCheckpointTest, InTheLastRoundTheJobGoesOn) {
+  period_ = kSteps - 50;
+  Begin();
+  Send(Held(0, kSteps - 20, 0));
+  Send(Held(1, kSteps - 20, 0));
+  ASSERT_TRUE(Take().ok());
+  Send(Held(0, kSteps - 20, 1));
+  EXPECT_EQ(Send(Held(1, kSteps - 20, 1)).hold(), 0u);
+  EXPECT_EQ(Send(Held(0, kSteps - 20, 1)).hold(), 0u);
+  EXPECT_TRUE(absl::IsFailedPrecondition(Take(kSteps - 20).status()));
 }
 
 TEST_F(TakeCheckpointTest, AStopTakesOver) {
