@@ -88,4 +88,4 @@ def test_joining_and_leaving(tmp_path: Path) -> None:
 
 
 def test_whole_jobs(tmp_path: Path) -> None:
-    check(list(whole_jobs(tmp_path, 40)), warm=15)
+    check(list(whole_jobs(tmp_path, 60)), warm=15)
