@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
 #include <memory>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -50,16 +51,10 @@ absl::StatusOr<v1::TakeCheckpointResponse> AskAndWait(CoordinatorClient& client,
 }
 
 int Take(const TakeOptions& options) {
-  const absl::StatusOr<FoundJob> job =
-      FindJob(options.choice, JobRegister(JobRegisterFolder()));
-  if (!job.ok()) return RefuseChoice(job.status());
-  if (job->client == nullptr) {
-    const AskedWhy asked = AskWhy(*job);
-    PrintError(absl::StrCat(asked.name.empty() ? job->Title() : asked.name, " ",
-                            asked.answer.sentence,
-                            "; there is nothing to save"));
-    return kExitFailed;
-  }
+  int exit_code = kExitDone;
+  const std::optional<FoundJob> job =
+      FindRunningJob(options.choice, "save", &exit_code);
+  if (!job) return exit_code;
   const absl::Duration timeout = absl::Seconds(options.timeout_seconds);
   const absl::StatusOr<v1::TakeCheckpointResponse> taken =
       AskAndWait(*job->client, timeout);

@@ -85,6 +85,26 @@ AskedWhy AskWhy(const FoundJob& job) {
   return asked;
 }
 
+std::optional<FoundJob> FindRunningJob(const JobChoice& choice,
+                                       absl::string_view needless,
+                                       int* exit_code) {
+  absl::StatusOr<FoundJob> job =
+      FindJob(choice, JobRegister(JobRegisterFolder()));
+  if (!job.ok()) {
+    *exit_code = RefuseChoice(job.status());
+    return std::nullopt;
+  }
+  if (job->client == nullptr) {
+    const AskedWhy asked = AskWhy(*job);
+    PrintError(absl::StrCat(asked.name.empty() ? job->Title() : asked.name, " ",
+                            asked.answer.sentence, "; there is nothing to ",
+                            needless));
+    *exit_code = kExitFailed;
+    return std::nullopt;
+  }
+  return *std::move(job);
+}
+
 int RefuseChoice(const absl::Status& status) {
   PrintError(status.message());
   return absl::IsNotFound(status) ? kExitFailed : kExitRefused;

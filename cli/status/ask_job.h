@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "cli/jobs/find_job.h"
 #include "cli/status/why.h"
@@ -32,6 +35,13 @@ struct AskedWhy {
 AskedWhy AskWhy(const FoundJob& job);
 // The same of a job whose coordinator has just not answered, and why.
 AskedWhy WhyGone(const FoundJob& job, const absl::Status& unreachable);
+
+// The job that the choice means, with a client. Otherwise prints why not, sets
+// the exit code and returns nothing. `needless`: what there is nothing to do of
+// a job that does not run: "stop".
+std::optional<FoundJob> FindRunningJob(const JobChoice& choice,
+                                       absl::string_view needless,
+                                       int* exit_code);
 
 // Prints why the choice names no job, and returns the exit code.
 int RefuseChoice(const absl::Status& status);

@@ -124,16 +124,10 @@ int AwaitEnd(const FoundJob& job, absl::Duration timeout) {
 }
 
 int Stop(const StopOptions& options) {
-  const absl::StatusOr<FoundJob> job =
-      FindJob(options.choice, JobRegister(JobRegisterFolder()));
-  if (!job.ok()) return RefuseChoice(job.status());
-  if (job->client == nullptr) {
-    const AskedWhy asked = AskWhy(*job);
-    PrintError(absl::StrCat(asked.name.empty() ? job->Title() : asked.name, " ",
-                            asked.answer.sentence,
-                            "; there is nothing to stop"));
-    return kExitFailed;
-  }
+  int exit_code = kExitDone;
+  const std::optional<FoundJob> job =
+      FindRunningJob(options.choice, "stop", &exit_code);
+  if (!job) return exit_code;
   v1::StopJobRequest request;
   request.set_checkpoint(options.checkpoint);
   request.set_reason(

@@ -18,7 +18,7 @@ void AddLogsCommand(CommandLine& program);
 void AddStopCommand(CommandLine& program);
 void AddListCommand(CommandLine& program);
 void AddCheckpointCommand(CommandLine& program);
-// Of the command `checkpoint`.
+// Adds `take` to the command `checkpoint`.
 void AddCheckpointTakeCommand(CommandLine& checkpoint);
 void AddCompareCommand(CommandLine& program);
 void AddExportCommand(CommandLine& program);

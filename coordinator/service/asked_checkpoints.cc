@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a job does with requests for a checkpoint while it trains.
+// Requests for a checkpoint of a running job: when the workers are held, when
+// they go on, and what the request is answered.
 #include <algorithm>
 #include <string>
 #include <vector>

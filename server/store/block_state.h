@@ -84,7 +84,8 @@ class BlockState {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
 
   WeightsSnapshot Snapshot() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // False: the snapshot for a checkpoint of so many steps was taken already.
+  // Whether the snapshot for a checkpoint of so many steps is still to be
+  // taken; from then on it counts as taken.
   bool BeginCut(int64_t steps) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
     return std::exchange(cut_, steps) != steps;
   }

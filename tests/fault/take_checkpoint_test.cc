@@ -27,7 +27,7 @@ class TakeCheckpointTest : public WhyTest {
     int64_t step = 0;
     std::string folder;
   };
-  // Of the job in the run directory `job`.
+  // Takes a checkpoint of the job in the run directory `job`.
   Taken Take() {
     auto take = Start({"tributary", "checkpoint", "take", "job"});
     EXPECT_EQ(take->Wait(kSoon), 0) << take->output();
