@@ -74,6 +74,7 @@ void JobCore::Restore(const Predecessor& predecessor) {
   decisions_.Restore(evaluated, state.evaluations());
   events_.Continue(predecessor.events, predecessor.recorded.step);
   state_.KnowBegun(predecessor.recorded.step);
+  held_micros_ = now();
   logged_phase_ = state_.phase();
   if (state_.plan() != nullptr) taken_over_epoch_ = state_.plan()->epoch();
 }
