@@ -122,9 +122,10 @@ class ChannelTest : public ::testing::Test {
     server_ = builder.BuildAndStart();
   }
 
-  static absl::Status Call(const std::shared_ptr<grpc::Channel>& channel) {
+  static absl::Status Call(const std::shared_ptr<grpc::Channel>& channel,
+                           absl::Duration timeout = absl::Seconds(30)) {
     grpc::ClientContext context;
-    context.set_deadline(DeadlineAfter(absl::Milliseconds(500)));
+    context.set_deadline(DeadlineAfter(timeout));
     context.set_wait_for_ready(true);  // one attempt to connect may fail
     v1::ServerStatusResponse response;
     return ToAbslStatus(v1::ParameterService::NewStub(channel)->GetServerStatus(
@@ -136,8 +137,9 @@ class ChannelTest : public ::testing::Test {
   std::unique_ptr<grpc::Server> server_;
 };
 
-// How often calls that wait half a second each are tried: a minute, in which
-// TCP alone notices nothing.
+// How often calls that wait so long each are tried: a minute, in which TCP
+// alone notices nothing.
+constexpr absl::Duration kTry = absl::Milliseconds(500);
 constexpr int kTries = 120;
 
 TEST_F(ChannelTest, AConnectionToADeadHostIsGivenUp) {
@@ -149,7 +151,7 @@ TEST_F(ChannelTest, AConnectionToADeadHostIsGivenUp) {
   EXPECT_EQ(relay.connections(), 1);
   relay.Die();
   int failed = 0;
-  while (failed < kTries && !Call(channel).ok()) ++failed;
+  while (failed < kTries && !Call(channel, kTry).ok()) ++failed;
   EXPECT_GE(failed, 1);       // the host was dead
   EXPECT_LT(failed, kTries);  // and its successor was found
   EXPECT_EQ(relay.connections(), 2);
