@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/status/status_text.h"
 
+#include <algorithm>
 #include <map>
 #include <vector>
 
@@ -80,8 +81,15 @@ std::string WaitLines(const v1::JobStatusResponse& status) {
                                     worker->second->step() > status.step())) {
       continue;
     }
-    absl::StrAppend(&text, "  step ", status.step() + 1, " waits for worker ",
-                    rank);
+    // With backup workers and without a bound others go on.
+    const bool goes_on =
+        std::any_of(workers.begin(), workers.end(), [&](const auto& other) {
+          return other.first != rank &&
+                 other.second->step() > status.step() + 1;
+        });
+    absl::StrAppend(
+        &text, "  step ", status.step() + 1,
+        goes_on ? " is not finished by worker " : " waits for worker ", rank);
     if (worker != workers.end()) {
       const v1::MemberStatus& late = *worker->second;
       absl::StrAppendFormat(&text,
@@ -89,7 +97,10 @@ std::string WaitLines(const v1::JobStatusResponse& status) {
                             late.alive() ? "alive" : "lost", late.step(),
                             late.seconds_since_heartbeat());
     }
-    absl::StrAppend(&text, ": ", absl::StrJoin(servers, ", "), "\n");
+    absl::StrAppend(&text,
+                    goes_on ? "; others go on"
+                            : absl::StrCat(": ", absl::StrJoin(servers, ", ")),
+                    "\n");
   }
   return text;
 }

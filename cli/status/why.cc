@@ -44,12 +44,6 @@ bool IsNeeded(const v1::MemberStatus& member) {
   return !member.finished() && !member.host().empty();
 }
 
-std::string WaitsFor(const v1::JobStatusResponse& now,
-                     const v1::MemberStatus& member) {
-  return absl::StrCat("does not advance: ", OpenStepText(now), " waits for ",
-                      MemberText(member));
-}
-
 std::string Heard(const v1::MemberStatus& member) {
   return absl::StrCat("was last heard ",
                       AgeText(member.seconds_since_heartbeat()), " ago");
@@ -66,9 +60,11 @@ std::optional<WhyAnswer> ExplainProcess(const WhyFacts& facts) {
     return WhyAnswer{
         .cause = WhyCause::kStoppedProcess,
         .sentence = absl::StrCat(
-            WaitsFor(now, member), ", whose process is stopped (SIGSTOP) and ",
-            Heard(member), member.alive() ? "" : ", so it has lost its place",
-            "; `kill -CONT ", member.pid(), "` continues it")};
+            WaitText(facts, member),
+            ", whose process is stopped (SIGSTOP) and ", Heard(member),
+            member.alive() ? "" : ", so it has lost its place",
+            "; `kill -CONT ", member.pid(), "` continues it"),
+        .wants_more = MayGoOnWithout(facts, member)};
   }
   for (const v1::MemberStatus& member : now.members()) {
     if (!IsNeeded(member) || ProcessOf(facts, member) != ProcessState::kGone) {
@@ -77,8 +73,9 @@ std::optional<WhyAnswer> ExplainProcess(const WhyFacts& facts) {
     return WhyAnswer{
         .cause = WhyCause::kEndedProcess,
         .sentence = absl::StrCat(
-            WaitsFor(now, member), ", whose process has ended and ",
-            Heard(member), "; no other process has taken its place")};
+            WaitText(facts, member), ", whose process has ended and ",
+            Heard(member), "; no other process has taken its place"),
+        .wants_more = MayGoOnWithout(facts, member)};
   }
   return std::nullopt;
 }
@@ -110,7 +107,7 @@ std::optional<WhyAnswer> ExplainSilence(const WhyFacts& facts) {
   return WhyAnswer{
       .cause = WhyCause::kSilentHost,
       .sentence = absl::StrCat(
-          WaitsFor(now, *longest), ", which ", Heard(*longest),
+          WaitText(facts, *longest), ", which ", Heard(*longest),
           others.empty()
               ? ""
               : absl::StrCat(others.size() == 1 ? ", as was " : ", as were ",
@@ -121,7 +118,8 @@ std::optional<WhyAnswer> ExplainSilence(const WhyFacts& facts) {
                                " is silent; it or the network to it is down, "
                                "or its processes are stopped")
                 : absl::StrCat(": its process on ", longest->host(),
-                               " is silent, although others there are heard"))};
+                               " is silent, although others there are heard")),
+      .wants_more = MayGoOnWithout(facts, *longest)};
 }
 
 // What the coordinator itself says that the job waits for.

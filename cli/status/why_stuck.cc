@@ -70,16 +70,11 @@ std::set<uint32_t> LateRanks(const v1::JobStatusResponse& status) {
   return ranks;
 }
 
-std::string Begin(const v1::JobStatusResponse& status) {
-  return absl::StrCat("does not advance: ", OpenStepText(status),
-                      " waits for ");
-}
-
-WhyAnswer Link(const v1::JobStatusResponse& now, const v1::MemberStatus& worker,
+WhyAnswer Link(const WhyFacts& facts, const v1::MemberStatus& worker,
                const v1::MemberStatus& server) {
   return {.cause = WhyCause::kSlowLink,
           .sentence = absl::StrCat(
-              Begin(now), MemberText(worker), ", which waits for ",
+              WaitText(facts, worker), ", which waits for ",
               worker.waiting_for(), ", that is ", MemberText(server),
               "; both are heard, so the link between them is slow or cut")};
 }
@@ -93,7 +88,7 @@ WhyAnswer ExplainStuck(const WhyFacts& facts) {
   for (const uint32_t rank : late) {
     const auto& worker = *FindMember(now, v1::ROLE_WORKER, rank);
     const auto* server = ServerIn(now, worker.waiting_for());
-    if (server != nullptr) return Link(now, worker, *server);
+    if (server != nullptr) return Link(facts, worker, *server);
   }
   for (const uint32_t rank : late) {
     const auto& worker = *FindMember(now, v1::ROLE_WORKER, rank);
@@ -101,8 +96,8 @@ WhyAnswer ExplainStuck(const WhyFacts& facts) {
     const v1::StepReport& last = worker.last_step();
     return {.cause = WhyCause::kSlowWorker,
             .sentence = absl::StrCat(
-                Begin(now), MemberText(worker), ", which has worked on it for ",
-                since,
+                WaitText(facts, worker), ", which has worked on step ",
+                WithThousands(worker.step() + 1), " for ", since,
                 last.step() > 0 ? absl::StrCat("; its last step took ",
                                                AgeText(last.step_seconds()))
                                 : "",
@@ -113,7 +108,7 @@ WhyAnswer ExplainStuck(const WhyFacts& facts) {
   for (const v1::MemberStatus& member : now.members()) {
     if (member.role() != v1::ROLE_WORKER || member.finished()) continue;
     const auto* server = ServerIn(now, member.waiting_for());
-    if (server != nullptr) return Link(now, member, *server);
+    if (server != nullptr) return Link(facts, member, *server);
   }
   for (const v1::MemberStatus& member : now.members()) {
     if (member.finished() || member.waiting_for().empty()) continue;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/status/why_text.h"
 
+#include <algorithm>
+#include <map>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -8,6 +11,45 @@
 #include "cli/terminal/format.h"
 
 namespace tributary {
+namespace {
+
+// Without an end of a step for so long, every worker has said since then how
+// far it is: heartbeats come at least every second.
+constexpr double kSettledSeconds = 2.5;
+
+// The steps of the other workers that are further than the open step, by rank.
+std::map<uint32_t, int64_t> Ahead(const v1::JobStatusResponse& status,
+                                  const v1::MemberStatus& member) {
+  std::map<uint32_t, int64_t> steps;
+  if (member.role() != v1::ROLE_WORKER) return steps;
+  for (const v1::MemberStatus& other : status.members()) {
+    if (other.role() == v1::ROLE_WORKER && other.index() != member.index() &&
+        other.step() > status.step() + 1) {
+      steps[other.index()] = other.step();
+    }
+  }
+  return steps;
+}
+
+// How far others have come who do not wait for this member; 0: they wait.
+int64_t StepWithout(const WhyFacts& facts, const v1::MemberStatus& member) {
+  const v1::JobStatusResponse& first = facts.samples.front();
+  if (first.step() != facts.now().step() ||
+      first.step_wait_seconds() < kSettledSeconds) {
+    return 0;
+  }
+  const std::map<uint32_t, int64_t> before = Ahead(first, member);
+  int64_t furthest = 0;
+  for (const auto& [rank, step] : Ahead(facts.now(), member)) {
+    const auto found = before.find(rank);
+    if (found != before.end() && found->second < step) {
+      furthest = std::max(furthest, step);
+    }
+  }
+  return furthest;
+}
+
+}  // namespace
 
 absl::string_view CauseWord(WhyCause cause) {
   switch (cause) {
@@ -61,6 +103,20 @@ std::string MemberText(const v1::MemberStatus& member) {
 
 std::string OpenStepText(const v1::JobStatusResponse& status) {
   return absl::StrCat("step ", WithThousands(status.step() + 1));
+}
+
+std::string WaitText(const WhyFacts& facts, const v1::MemberStatus& member) {
+  const int64_t others = StepWithout(facts, member);
+  return absl::StrCat(
+      others > 0
+          ? absl::StrCat("goes on to step ", WithThousands(others), " without ")
+          : absl::StrCat("does not advance: ", OpenStepText(facts.now()),
+                         " waits for "),
+      MemberText(member));
+}
+
+bool MayGoOnWithout(const WhyFacts& facts, const v1::MemberStatus& member) {
+  return !Ahead(facts.now(), member).empty();
 }
 
 std::string AgeText(double seconds) { return FormatElapsed(seconds); }

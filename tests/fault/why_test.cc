@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "tests/fault/why_fixture.h"
 #include "tests/testing/faults/tcp_proxy.h"
@@ -49,6 +50,30 @@ TEST_F(WhyTest, AStoppedWorker) {
       AllOf(ContainsRegex("step [0-9,]+ waits for worker 1 "),
             HasSubstr(absl::StrCat("pid ", pid)), HasSubstr("SIGSTOP")));
   EXPECT_EQ(exit_code_, 0);
+  kill(pid, SIGCONT);
+  ExpectAdvances();
+  End(*train);
+}
+
+// With a backup worker no step waits for the slowest one.
+TEST_F(WhyTest, AStoppedBackupWorkerHoldsNobodyUp) {
+  EditJob("workers: 2", "workers: 3");
+  EditJob("cluster:",
+          "strategy: {parameter_server: {sync: {bsp: {backup_workers: 1}}}}\n"
+          "cluster:");
+  auto train = Begin();
+  const pid_t pid = PidOf("job", "worker 2");
+  kill(pid, SIGSTOP);
+  json answer;
+  EXPECT_TRUE(Eventually([&] {
+    answer = Why({"job"});
+    return answer.is_object() &&
+           absl::StrContains(std::string(answer["sentence"]), "goes on");
+  })) << answer;
+  EXPECT_EQ(answer["cause"], "stopped-process");
+  EXPECT_THAT(std::string(answer["sentence"]),
+              ContainsRegex("^goes on to step [0-9,]+ without worker 2 .*, "
+                            "whose process is stopped \\(SIGSTOP\\)"));
   kill(pid, SIGCONT);
   ExpectAdvances();
   End(*train);

@@ -86,6 +86,26 @@ TEST_F(WhyUnitTest, AStoppedProcessIsNamedAtOnce) {
   Expect(WhyCause::kNone);
 }
 
+TEST_F(WhyUnitTest, OthersMayGoOnWithoutAWorker) {
+  facts_.processes[{v1::ROLE_WORKER, 1}] = ProcessState::kStopped;
+  worker(1).set_seconds_since_heartbeat(4.2);
+  now().set_step_wait_seconds(4);
+  worker(0).set_step(80);  // as far as ssp allows, perhaps
+  EXPECT_TRUE(Explain().wants_more);
+  facts_.samples.push_back(now());
+  EXPECT_THAT(Expect(WhyCause::kStoppedProcess),
+              HasSubstr("does not advance: step 51 waits for worker 1"));
+  worker(0).set_step(90);
+  EXPECT_EQ(Expect(WhyCause::kStoppedProcess),
+            "goes on to step 90 without worker 1 (here, pid 21), whose process "
+            "is stopped (SIGSTOP) and was last heard 4.2 s ago; `kill -CONT "
+            "21` continues it");
+  // What the coordinator knew of worker 0 at first may have been old.
+  facts_.samples.front().set_step_wait_seconds(0.4);
+  EXPECT_THAT(Expect(WhyCause::kStoppedProcess),
+              HasSubstr("does not advance: step 51 waits for worker 1"));
+}
+
 TEST_F(WhyUnitTest, AStoppedProcessComesBeforeOneThatHasEnded) {
   facts_.processes[{v1::ROLE_SERVER, 0}] = ProcessState::kGone;
   EXPECT_THAT(Expect(WhyCause::kEndedProcess), HasSubstr("server 0 (here"));
@@ -214,7 +234,7 @@ TEST_F(WhyUnitTest, AStepThatDoesNotEndIsFollowedToTheLateWorker) {
   worker(0).set_step(50);
   EXPECT_THAT(Expect(WhyCause::kSlowWorker),
               AllOf(HasSubstr("step 51 waits for worker 1 (here, pid 21), "
-                              "which has worked on it for 12.0 s"),
+                              "which has worked on step 51 for 12.0 s"),
                     HasSubstr("its last step took 0.0 s")));
   EXPECT_TRUE(Explain().wants_more);
   worker(1).set_waiting_for(

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/status/status_text.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace tributary {
@@ -119,6 +120,14 @@ TEST(StatusTextTest, ALateWorkerIsNamedOnceWithAllThatWaitForIt) {
             "  worker 1    not here\n"
             "  step 51 waits for worker 1 (alive, its last step is 50, heard "
             "4.2 s ago): server 0, server 1\n");
+  // Others that are further do not wait for it.
+  worker = status.add_members();
+  worker->set_role(v1::ROLE_WORKER);
+  worker->set_step(90);
+  EXPECT_THAT(StatusText(status),
+              ::testing::HasSubstr(
+                  "  step 51 is not finished by worker 1 (alive, its "
+                  "last step is 50, heard 4.2 s ago); others go on\n"));
 }
 
 TEST(StatusTextTest, CheckpointsAndRollbacksHaveALine) {
