@@ -15,7 +15,7 @@ using Json = nlohmann::ordered_json;
 
 // With the keys of metrics.jsonl, in whole microseconds.
 Json StepJson(const v1::StepReport& report) {
-  Json json = {{"step", report.step()}};
+  Json json = {{"step", report.step()}, {"samples", report.samples()}};
   for (const StepSecondsField& field : kStepSeconds) {
     json[absl::StrCat(field.name, "_seconds")] =
         std::round(1e6 * (report.*field.get)()) / 1e6;

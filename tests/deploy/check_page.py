@@ -145,6 +145,7 @@ def check_running(job, checks):
     checks.shows("the phase changes by itself", "phase", "running")
     checks.shows("evaluations appear", "tests-chart", "test accuracy")
     checks.shows("nobody is held up", "waits", "Nobody is held up")
+    checks.shows("samples that are counted have a rate", "figures", "Samples per second")
     browser = checks.browser
     checks.check("every worker has a row of parts",
                  browser.until("document.querySelectorAll('#parts tbody tr').length === 3"))

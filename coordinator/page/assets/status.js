@@ -139,9 +139,12 @@ function showProgress(status) {
         `${status.name}: ${PHASES[status.phase] || status.phase}`;
   }
   setText(byId("position"), text);
+  // A program that does not count its samples leaves them at one a step.
+  const counted = status.members.some((member) =>
+    member.role === "worker" && member.last_step && member.last_step.samples > 1);
   const figures = [
     ["Loss", status.step > 0 ? numberText(status.loss) : "none yet"],
-    ["Samples per second", countText(status.samples_per_second)],
+    ...(counted ? [["Samples per second", countText(status.samples_per_second)]] : []),
     ["Steps per second", seen.rates.length > 1 ? countText(rate) : "not known yet"],
     ["Learning rate", status.learning_rate === null ? "none yet" :
         numberText(status.learning_rate)],
@@ -176,7 +179,7 @@ function waitsOf(status) {
   const workers = status.members.filter((member) => member.role === "worker");
   for (const late of workers) {
     const servers = status.members.filter((member) =>
-      (member.waiting_for_ranks || []).includes(late.index)).map(nameOf);
+      member.waiting_for && member.waiting_for_ranks.includes(late.index)).map(nameOf);
     if (servers.length === 0 || late.finished || late.step > status.step) continue;
     lines.push(`${servers.join(", ")} ${servers.length > 1 ? "wait" : "waits"} for ` +
         `${nameOf(late)} (${stateOf(late)}, its last step is ${late.step}, heard ` +

@@ -94,6 +94,7 @@ TEST(StatusJsonTest, ALastStepHasTheKeysOfMetricsAndEventsAreInOrder) {
   v1::MemberStatus* worker = status.mutable_members(1);
   worker->set_host("node-b");
   worker->mutable_last_step()->set_step(49);
+  worker->mutable_last_step()->set_samples(32);
   worker->mutable_last_step()->set_step_seconds(0.5);
   worker->mutable_last_step()->set_wait_seconds(0.25);
   worker->mutable_last_step()->set_push_seconds(4.8000000000000963e-05);
@@ -105,6 +106,7 @@ TEST(StatusJsonTest, ALastStepHasTheKeysOfMetricsAndEventsAreInOrder) {
   const Json json = Json::parse(StatusJson(status, true));
   EXPECT_FALSE(json["members"][0].contains("last_step"));
   EXPECT_EQ(json["members"][1]["last_step"]["step"], 49);
+  EXPECT_EQ(json["members"][1]["last_step"]["samples"], 32);
   EXPECT_EQ(json["members"][1]["last_step"]["step_seconds"], 0.5);
   EXPECT_EQ(json["members"][1]["last_step"]["wait_seconds"], 0.25);
   EXPECT_EQ(json["members"][1]["last_step"]["push_seconds"], 4.8e-05);
