@@ -87,7 +87,7 @@ lists_every_library() {
 
 says_whose_it_is() {
   local field
-  for field in 'Author-email: Tributary contributors <' 'License-Expression: Apache-2.0' \
+  for field in 'Author: Tributary contributors' 'License-Expression: Apache-2.0' \
     'Summary: '; do
     grep -qi "^$field" "$root$site"/tributary-*.dist-info/METADATA || {
       echo "  METADATA has no line '$field...'"
