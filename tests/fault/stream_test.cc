@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@
 namespace tributary {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
 constexpr int64_t kRows = 6000, kWidth = 200;
@@ -114,6 +116,22 @@ TEST_F(StreamTest, AFileThatBecomesShorterEndsTheJobWithItsName) {
   EXPECT_EQ(train->Wait(kSoon), 1) << train->output();
   EXPECT_THAT(train->output(), HasSubstr("x-2.npy: offset"));
   EXPECT_THAT(train->output(), HasSubstr("it was longer when the job began"));
+}
+
+TEST_F(StreamTest, ValuesThatChangeEndTheJobWithFileAndRows) {
+  auto train = Train("run", {"--set", "training.epochs=1000"});
+  ASSERT_TRUE(train->WaitForOutput("epoch 1/1000", kSoon)) << train->output();
+  {
+    std::fstream file(Path("x-2.npy"),
+                      std::ios::binary | std::ios::in | std::ios::out);
+    file.seekp(2'000'000);
+    file << std::string(400, '\0');
+    ASSERT_TRUE(file.flush().good());
+  }
+  EXPECT_EQ(train->Wait(kSoon), 1) << train->output();
+  EXPECT_THAT(train->output(), ContainsRegex("x-2.npy: rows [0-9]+ to [0-9]+ "
+                                             "have changed since the job "
+                                             "began"));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -196,6 +197,11 @@ TEST_F(WaitsTest, ADaemonWithoutRoomForTheModelEndsTheJobByName) {
   EXPECT_THAT(std::string(Summary("run")["message"]),
               HasSubstr("worker 1 needs at least 6.3 TiB of memory for weights "
                         "and gradients, but this machine has "));
+  auto train = Train("together");
+  EXPECT_EQ(train->Wait(kSoon), 2);
+  EXPECT_THAT(train->output(), HasSubstr("the job needs at least "));
+  EXPECT_THAT(train->output(), HasSubstr(", but this machine has "));
+  EXPECT_FALSE(std::filesystem::exists(Path("together")));
 }
 
 TEST_F(WaitsTest, ALimitThatIsTooLowIsNamedBeforeAnythingStarts) {

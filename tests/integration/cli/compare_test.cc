@@ -95,6 +95,17 @@ TEST_F(CompareTest, TwoWorkersGetWhereOneGets) {
                         "runs/single", "--json", "again.json"});
   ASSERT_EQ(again->Wait(kSoon), 0) << again->output();
   EXPECT_EQ(json::parse(Read("again.json")), figures);
+
+  // Beside a run with another rate, which has no distance from it.
+  auto other =
+      Compare({"job.yaml", "--strategies", "parameter_server", "--run-dir",
+               "other", "--set", "training.optimizer.adam.learning_rate=0.1"});
+  ASSERT_EQ(other->Wait(kSoon), 0) << other->output();
+  auto both = Compare({"--from", "runs/single", "--from",
+                       "other/parameter_server", "--json", "both.json"});
+  ASSERT_EQ(both->Wait(kSoon), 0) << both->output();
+  EXPECT_TRUE(
+      json::parse(Read("both.json"))["runs"][1]["weight_distance"].is_null());
 }
 
 // 4,612 bytes of gradients in one block go from two workers to one server and

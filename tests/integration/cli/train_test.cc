@@ -9,6 +9,7 @@
 #include <regex>
 #include <sstream>
 
+#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "common/files/safetensors.h"
 #include "common/files/sha256.h"
@@ -381,11 +382,16 @@ TEST_F(TrainTest, DaemonsStartedByHandInAnyOrderTrainTheSameWeights) {
   auto worker0 = Start({"tributary-worker", "--coordinator", address});
   auto server0 = Start({"tributary-server", "--coordinator", address});
   auto worker1 = Start({"tributary-worker", "--coordinator", address});
-  auto coordinator = Start({"tributary-coordinator", "--job", "job.yaml",
-                            "--run-dir", "run", "--listen", address});
+  auto coordinator =
+      Start({"tributary-coordinator", "--job", "job.yaml", "--run-dir", "run",
+             "--listen", address, "--log-format", "json"});
   ASSERT_TRUE(coordinator->WaitForOutput("waits for", kSoon));
   auto server1 = Start({"tributary-server", "--coordinator", address});
   EXPECT_EQ(coordinator->Wait(kSoon), 0) << coordinator->output();
+  for (const absl::string_view line :
+       absl::StrSplit(coordinator->output(), '\n', absl::SkipEmpty())) {
+    EXPECT_TRUE(json::parse(line, nullptr, false).contains("message")) << line;
+  }
   for (auto* member : {&server0, &server1, &worker0, &worker1}) {
     EXPECT_EQ((*member)->Wait(kSoon), 0) << (*member)->output();
   }
