@@ -114,7 +114,6 @@ def test_an_exception_in_one_rank_reaches_the_others(
 ) -> None:
     raised, other = two(tmp_path, raising, DECLARE + STEPS)
     assert "ZeroDivisionError: division by zero" in raised
-    assert "nanobind" not in raised, "what an exception keeps alive is no leak"
     wanted = "WrongState: .*rank 0: ZeroDivisionError: division by zero"
     assert re.search(wanted, other), other
 
