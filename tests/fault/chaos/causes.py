@@ -95,8 +95,8 @@ def damage_alive(run, fault):
 
 def damage(run, fault, folder):
     """Damages a checkpoint. False: there is none, or the job has just removed it."""
-    fault.folder = folder
     path = folder and checkpoints.damage(folder, fault.how, fault.which)
+    fault.folder = folder if path else None
     if path:
         with open(path, "rb") as file:
             run.damaged[path] = file.read()

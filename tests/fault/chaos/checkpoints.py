@@ -37,7 +37,7 @@ def damage(folder, how, which):
             content = bytearray(file.read())
         with open(path, "r+b") as file:
             write_damaged(file, how, which, content)
-    except (FileNotFoundError, IndexError):
+    except FileNotFoundError:
         return None
     return path
 

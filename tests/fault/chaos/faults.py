@@ -112,7 +112,8 @@ def a_gap(draw, trial):
 
 
 def a_damage(draw, trial):
-    return {"how": draw.choice(DAMAGES), "which": round(draw.random(), 2)}
+    which = min(round(draw.random(), 2), 0.99)  # a fraction below 1
+    return {"how": draw.choice(DAMAGES), "which": which}
 
 
 def other_servers(draw, trial):

@@ -8,6 +8,7 @@ import shutil
 import tempfile
 import unittest
 
+import causes
 import checkpoints
 import endings
 import faults
@@ -220,6 +221,15 @@ class Damage(Case):
             path = checkpoints.damage(folder, how, 0.6)
             with open(path, "rb") as file:
                 self.assertNotEqual(file.read(), b"x" * 300, how)
+
+    def test_damage_hits_a_file_or_names_no_checkpoint(self):
+        drawn = [f for seed in range(2000) for f in Trial(seed).faults]
+        places = {f.which for f in drawn if f.kind.startswith("damage")}
+        self.assertIn(0.99, places)
+        self.assertLess(max(places), 1)
+        gone = faults.Fault("damage", 0.5, how="longer", which=0.5)
+        self.assertFalse(causes.damage(self.run_of(), gone, "/nowhere"))
+        self.assertIsNone(gone.folder)
 
     def test_a_refusal_names_the_file_and_the_older_checkpoint(self):
         run = self.run_of()
