@@ -280,6 +280,11 @@ class Control {
           r->set_wait_ms(0);
           return control_.Exchange(*r).status();
         });
+      case 7:
+        return With<v1::TakeCheckpointRequest>(bytes, [this](auto* r) {
+          r->set_wait_ms(0);
+          return control_.TakeCheckpoint(*r).status();
+        });
       default:
         return With<v1::PutWeightsRequest>(bytes, [this](auto* r) {
           r->set_crc32c(Crc32c(r->payload().data(), r->payload().size()));
@@ -362,7 +367,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         server.AddStatistics(bytes);
         break;
       case 7:
-        server.Wait();
+        if (bytes.empty()) {
+          server.Wait();
+        } else {
+          control.Call(7, bytes);
+        }
         break;
       case 15:
         control.GoOn(bytes.empty() ? 0 : static_cast<uint8_t>(bytes[0]));

@@ -136,8 +136,8 @@ def training(blocks, steps):
     return calls
 
 
-def life(servers, finish):
-    """Calls of a job of two workers to the coordinator."""
+def life(servers, finish, asks=False):
+    """Calls of a job of two workers, and of one who asks for a checkpoint."""
     calls = b""
     for i in range(servers):
         calls += coordinator(8, "RegisterRequest", f'role: ROLE_SERVER instance: "s{i}" '
@@ -155,6 +155,8 @@ def life(servers, finish):
         calls += coordinator(13, "ExchangeRequest", f'rank: {i} incarnation: {servers + i + 1} '
                              'plan_epoch: 1 group: "data" ranks: 0 ranks: 1 payload: "address"')
     for step in range(1, 5):
+        if asks:
+            calls += coordinator(7, "TakeCheckpointRequest", f"after: {step} wait_ms: 1")
         for i in range(2):
             done = "finished: true" if step == 4 and finish else ""
             calls += coordinator(11, "HeartbeatRequest",
@@ -191,5 +193,6 @@ def handlers():
             ("lamb", 8, 1, training([8], 2) + life(0, False) + go_on(8)),
             ("clip", 16, 5, training([8], 5) + life(0, False) + go_on(17)),
             ("skip", 32, 6, training([8], 2) + push(0, 2, 0, [float("nan")] * 8) +
-             push(1, 2, 0, [1] * 8) + life(2, True))]:
+             push(1, 2, 0, [1] * 8) + life(2, True)),
+            ("asked", 0, 0, life(2, True, asks=True) + go_on(4))]:
         yield ("handlers_fuzz", name, bytes([choice, job]) + calls)
