@@ -127,13 +127,7 @@ absl::StatusOr<std::unique_ptr<JobRun>> JobRun::Start(
             run->options_.run_dir, run->options_.job,
             static_cast<std::time_t>(run->start_wall_seconds_)));
   }
-  if (run->options_.keys != nullptr) {
-    TRIBUTARY_RETURN_IF_ERROR(
-        run->options_.keys->Save(run->directory_->path(), PeerRole::kOperator)
-            .status());
-  }
   run->saving_ = run->directory_.get();
-  run->directory_->lock().SetAddress(run->coordinator_->address());
   LogOptions log = run->options_.log;
   log.role = "coordinator";
   log.file = run->directory_->LogPath("coordinator");
@@ -141,6 +135,13 @@ absl::StatusOr<std::unique_ptr<JobRun>> JobRun::Start(
   spdlog::info("tributary {}: coordinator of \"{}\" at {}", kVersion,
                run->options_.job.name(), run->coordinator_->address());
   run->Register();
+  // Not before, since keys in the folders of killed runs are removed.
+  if (run->options_.keys != nullptr) {
+    TRIBUTARY_RETURN_IF_ERROR(
+        run->options_.keys->Save(run->directory_->path(), PeerRole::kOperator)
+            .status());
+  }
+  run->directory_->lock().SetAddress(run->coordinator_->address());
   if (earlier) {
     spdlog::warn("going on with a job whose coordinator has ended at step {}",
                  run->last_step_);
