@@ -69,14 +69,19 @@ absl::Status Evaluations::Add(const v1::ReportEvaluationRequest& request) {
 
 void Evaluations::GiveUpOldest() {
   const auto& [step, parts] = *open_.begin();
-  std::vector<uint32_t> missing;
-  for (size_t rank = 0; rank < parts.size(); ++rank) {
-    if (!parts[rank]) missing.push_back(static_cast<uint32_t>(rank));
+  if (++given_up_ == next_told_) {
+    next_told_ *= 10;
+    std::vector<uint32_t> missing;
+    for (size_t rank = 0; rank < parts.size(); ++rank) {
+      if (!parts[rank]) missing.push_back(static_cast<uint32_t>(rank));
+    }
+    notices_.push_back(absl::StrCat(
+        "the evaluation after step ", step, " is given up: ", RankList(missing),
+        missing.size() == 1 ? " has" : " have", " not reported while ",
+        kMaxOpen, " later ones were begun",
+        given_up_ > 1 ? absl::StrCat("; ", given_up_, " are given up by now")
+                      : ""));
   }
-  notices_.push_back(absl::StrCat(
-      "the evaluation after step ", step, " is given up: ", RankList(missing),
-      missing.size() == 1 ? " has" : " have", " not reported while ", kMaxOpen,
-      " later ones were begun"));
   given_up_step_ = step;
   open_.erase(open_.begin());
 }

@@ -67,7 +67,8 @@ class Evaluations {
   bool HasRecords(int64_t step) const {
     return !records_.empty() && records_.front().step <= step;
   }
-  // Takes the messages about given-up evaluations since the last call.
+  // Takes the messages about given-up evaluations since the last call: about
+  // the first one, the tenth, the hundredth and so on.
   std::vector<std::string> TakeNotices() { return std::exchange(notices_, {}); }
 
  private:
@@ -81,6 +82,8 @@ class Evaluations {
   const std::string set_;
   std::map<int64_t, Parts> open_;  // by step; parts by rank
   int64_t given_up_step_ = -1;     // the highest step given up
+  int64_t given_up_ = 0;
+  int64_t next_told_ = 1;
   EvaluationRecord latest_{.step = -1};
   std::vector<std::string> notices_;
   std::vector<EvaluationRecord> records_;  // to show, in step order

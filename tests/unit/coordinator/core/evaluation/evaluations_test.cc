@@ -7,6 +7,7 @@
 namespace tributary {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -112,6 +113,18 @@ TEST(EvaluationsTest, TheOldestIsGivenUpWhenTooManyWait) {
   const auto records = evaluations.Take(limit + 1);
   ASSERT_EQ(records.size(), 1u);
   EXPECT_EQ(records[0].step, 2);
+}
+
+TEST(EvaluationsTest, OfManyThatAreGivenUpTheFirstAndTheTenthAreTold) {
+  Evaluations evaluations(CrossEntropy(), 2);
+  const int64_t limit = Evaluations::kMaxOpen;
+  for (int64_t step = 1; step <= limit + 99; ++step) {
+    ASSERT_TRUE(evaluations.Add(Part(0, step, 1, 1, 0)).ok());
+  }
+  EXPECT_THAT(evaluations.TakeNotices(),
+              ElementsAre(HasSubstr("after step 1 is given up"),
+                          AllOf(HasSubstr("after step 10 is given up"),
+                                HasSubstr("; 10 are given up by now"))));
 }
 
 TEST(EvaluationsTest, APartOlderThanAllThatWaitIsGivenUpItself) {
