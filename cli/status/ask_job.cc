@@ -13,7 +13,7 @@ namespace tributary {
 namespace {
 
 // Enough to see whom servers wait for most, in 1.5 s.
-constexpr size_t kMostSamples = 6;
+constexpr size_t kMostSamples = 9;
 constexpr absl::Duration kBetweenSamples = absl::Milliseconds(300);
 
 void LookAtMembers(WhyFacts* facts) {

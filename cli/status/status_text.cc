@@ -81,26 +81,24 @@ std::string WaitLines(const v1::JobStatusResponse& status) {
                                     worker->second->step() > status.step())) {
       continue;
     }
-    // With backup workers and without a bound others go on.
-    const bool goes_on =
+    // Where others are further, the late one's last steps may be unreported.
+    const bool further =
         std::any_of(workers.begin(), workers.end(), [&](const auto& other) {
-          return other.first != rank &&
-                 other.second->step() > status.step() + 1;
+          return other.second->step() > status.step() + 1;
         });
+    const std::string who = absl::StrCat("worker ", rank);
     absl::StrAppend(
-        &text, "  step ", status.step() + 1,
-        goes_on ? " is not finished by worker " : " waits for worker ", rank);
+        &text, "  ",
+        further ? absl::StrCat(who, " is waited for")
+                : absl::StrCat("step ", status.step() + 1, " waits for ", who));
     if (worker != workers.end()) {
       const v1::MemberStatus& late = *worker->second;
-      absl::StrAppendFormat(&text,
-                            " (%s, its last step is %d, heard %.1f s ago)",
-                            late.alive() ? "alive" : "lost", late.step(),
-                            late.seconds_since_heartbeat());
+      absl::StrAppendFormat(
+          &text, " (%s, its last %sstep is %d, heard %.1f s ago)",
+          late.alive() ? "alive" : "lost", further ? "reported " : "",
+          late.step(), late.seconds_since_heartbeat());
     }
-    absl::StrAppend(&text,
-                    goes_on ? "; others go on"
-                            : absl::StrCat(": ", absl::StrJoin(servers, ", ")),
-                    "\n");
+    absl::StrAppend(&text, ": ", absl::StrJoin(servers, ", "), "\n");
   }
   return text;
 }

@@ -49,13 +49,39 @@ std::string Heard(const v1::MemberStatus& member) {
                       AgeText(member.seconds_since_heartbeat()), " ago");
 }
 
+// That the job is also held for a checkpoint; empty: it is not.
+std::string HeldText(const v1::JobStatusResponse& now) {
+  return absl::StrContains(now.waits_for(), "checkpoint that was asked for")
+             ? absl::StrCat("; ", now.waits_for())
+             : "";
+}
+
+// The stopped processes on this host, the one that is furthest behind first.
+std::vector<const v1::MemberStatus*> StoppedMembers(const WhyFacts& facts) {
+  std::vector<const v1::MemberStatus*> stopped;
+  for (const v1::MemberStatus& member : facts.now().members()) {
+    if (IsNeeded(member) &&
+        ProcessOf(facts, member) == ProcessState::kStopped) {
+      stopped.push_back(&member);
+    }
+  }
+  const auto key = [](const v1::MemberStatus* member) {
+    return member->role() == v1::ROLE_SERVER ? -1 : member->step();
+  };
+  std::stable_sort(
+      stopped.begin(), stopped.end(),
+      [&](const auto* a, const auto* b) { return key(a) < key(b); });
+  return stopped;
+}
+
 // A member whose process on this host is stopped, or has ended.
 std::optional<WhyAnswer> ExplainProcess(const WhyFacts& facts) {
   const v1::JobStatusResponse& now = facts.now();
-  for (const v1::MemberStatus& member : now.members()) {
-    if (!IsNeeded(member) ||
-        ProcessOf(facts, member) != ProcessState::kStopped) {
-      continue;
+  if (const auto stopped = StoppedMembers(facts); !stopped.empty()) {
+    const v1::MemberStatus& member = *stopped[0];
+    std::vector<std::string> others;
+    for (size_t i = 1; i < stopped.size(); ++i) {
+      others.push_back(MemberText(*stopped[i]));
     }
     return WhyAnswer{
         .cause = WhyCause::kStoppedProcess,
@@ -63,8 +89,10 @@ std::optional<WhyAnswer> ExplainProcess(const WhyFacts& facts) {
             WaitText(facts, member),
             ", whose process is stopped (SIGSTOP) and ", Heard(member),
             member.alive() ? "" : ", so it has lost its place",
-            "; `kill -CONT ", member.pid(), "` continues it"),
-        .wants_more = MayGoOnWithout(facts, member)};
+            "; `kill -CONT ", member.pid(), "` continues it",
+            others.empty() ? "" : "; stopped as well: ",
+            absl::StrJoin(others, ", "), HeldText(now)),
+        .wants_more = MayGoOnWithoutLate(facts)};
   }
   for (const v1::MemberStatus& member : now.members()) {
     if (!IsNeeded(member) || ProcessOf(facts, member) != ProcessState::kGone) {
@@ -74,8 +102,9 @@ std::optional<WhyAnswer> ExplainProcess(const WhyFacts& facts) {
         .cause = WhyCause::kEndedProcess,
         .sentence = absl::StrCat(
             WaitText(facts, member), ", whose process has ended and ",
-            Heard(member), "; no other process has taken its place"),
-        .wants_more = MayGoOnWithout(facts, member)};
+            Heard(member), "; no other process has taken its place",
+            HeldText(now)),
+        .wants_more = MayGoOnWithoutLate(facts)};
   }
   return std::nullopt;
 }
@@ -118,12 +147,14 @@ std::optional<WhyAnswer> ExplainSilence(const WhyFacts& facts) {
                                " is silent; it or the network to it is down, "
                                "or its processes are stopped")
                 : absl::StrCat(": its process on ", longest->host(),
-                               " is silent, although others there are heard")),
-      .wants_more = MayGoOnWithout(facts, *longest)};
+                               " is silent, although others there are heard"),
+          HeldText(now)),
+      .wants_more = MayGoOnWithoutLate(facts)};
 }
 
 // What the coordinator itself says that the job waits for.
-std::optional<WhyAnswer> ExplainWait(const v1::JobStatusResponse& now) {
+std::optional<WhyAnswer> ExplainWait(const WhyFacts& facts) {
+  const v1::JobStatusResponse& now = facts.now();
   const std::string& what = now.waits_for();
   if (what.empty()) return std::nullopt;
   const std::string since = AgeText(now.waits_seconds());
@@ -153,10 +184,15 @@ std::optional<WhyAnswer> ExplainWait(const v1::JobStatusResponse& now) {
                                               what, " for ", since)};
   }
   const bool missing = absl::StrContains(what, "in the place of");
+  const int64_t others = StepWithoutLate(facts);
   return WhyAnswer{
       .cause = missing ? WhyCause::kMissingMember : WhyCause::kUnknown,
-      .sentence =
-          absl::StrCat("does not advance: ", OpenStepText(now), ": ", what)};
+      .sentence = others > 0
+                      ? absl::StrCat("goes on to step ", WithThousands(others),
+                                     " while it is ", what)
+                      : absl::StrCat("does not advance: ", OpenStepText(now),
+                                     ": ", what),
+      .wants_more = missing && MayGoOnWithoutLate(facts)};
 }
 
 bool IsLate(const WhyFacts& facts) {
@@ -178,7 +214,7 @@ bool AllWorkersFinished(const v1::JobStatusResponse& now) {
 
 std::string Advances(const WhyFacts& facts) {
   const v1::JobStatusResponse& now = facts.now();
-  const double pace = SecondsAStep(facts);
+  const double pace = MeanSecondsAStep(facts);
   if (pace == 0) {
     return absl::StrCat("has begun: ", OpenStepText(now),
                         " is the first one, for ",
@@ -263,7 +299,7 @@ WhyAnswer ExplainJob(const WhyFacts& facts) {
   const bool late = IsLate(facts);
   const bool records_only = absl::StrContains(now.waits_for(), "is recorded");
   if (now.phase() == v1::JOB_PHASE_WAITING || late || !records_only) {
-    if (auto answer = ExplainWait(now)) return *std::move(answer);
+    if (auto answer = ExplainWait(facts)) return *std::move(answer);
   }
   if (!late) return ExplainAdvance(facts);
   WhyAnswer stuck = ExplainStuck(facts);

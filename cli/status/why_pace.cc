@@ -132,6 +132,15 @@ double SecondsAStep(const WhyFacts& facts) {
   return longest;
 }
 
+double MeanSecondsAStep(const WhyFacts& facts) {
+  double samples = 0;
+  for (const v1::MemberStatus* worker : WorkersOf(facts.now())) {
+    samples += static_cast<double>(worker->last_step().samples());
+  }
+  const double rate = facts.now().samples_per_second();
+  return samples > 0 && rate > 0 ? samples / rate : SecondsAStep(facts);
+}
+
 std::optional<WhyAnswer> ExplainPace(const WhyFacts& facts) {
   std::vector<const v1::MemberStatus*> workers = WorkersOf(facts.now());
   const double step_seconds = SecondsAStep(facts);

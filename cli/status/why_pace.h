@@ -7,9 +7,11 @@
 
 namespace tributary {
 
-// Seconds that the job takes for a step now; 0: no step has ended yet. From the
-// samples if steps have ended between them, else the longest last step.
+// Seconds of the longest last step of a worker; 0: no step has ended yet.
 double SecondsAStep(const WhyFacts& facts);
+// Seconds that the job takes for a step by its rate of samples, which is a mean
+// of some seconds; as above where it has none.
+double MeanSecondsAStep(const WhyFacts& facts);
 
 // What makes the steps of an advancing job slow, if one thing stands out: a
 // worker that computes or reads much longer than the others, updates of the

@@ -3,10 +3,14 @@
 
 #include <algorithm>
 #include <map>
+#include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "cli/jobs/run_outcome.h"
 #include "cli/terminal/format.h"
 
@@ -15,38 +19,41 @@ namespace {
 
 // Without an end of a step for so long, every worker has said since then how
 // far it is: heartbeats come at least every second.
-constexpr double kSettledSeconds = 2.5;
+constexpr double kSettledSeconds = 1.5;
+// So many samples take longer than that.
+constexpr size_t kSettledSamples = 5;
 
-// The steps of the other workers that are further than the open step, by rank.
-std::map<uint32_t, int64_t> Ahead(const v1::JobStatusResponse& status,
-                                  const v1::MemberStatus& member) {
+// The steps of the workers that are further than the open step, by rank.
+std::map<uint32_t, int64_t> Ahead(const v1::JobStatusResponse& status) {
   std::map<uint32_t, int64_t> steps;
-  if (member.role() != v1::ROLE_WORKER) return steps;
-  for (const v1::MemberStatus& other : status.members()) {
-    if (other.role() == v1::ROLE_WORKER && other.index() != member.index() &&
-        other.step() > status.step() + 1) {
-      steps[other.index()] = other.step();
+  for (const v1::MemberStatus& member : status.members()) {
+    if (member.role() == v1::ROLE_WORKER && member.step() > status.step() + 1) {
+      steps[member.index()] = member.step();
     }
   }
   return steps;
 }
 
-// How far others have come who do not wait for this member; 0: they wait.
-int64_t StepWithout(const WhyFacts& facts, const v1::MemberStatus& member) {
-  const v1::JobStatusResponse& first = facts.samples.front();
-  if (first.step() != facts.now().step() ||
-      first.step_wait_seconds() < kSettledSeconds) {
-    return 0;
-  }
-  const std::map<uint32_t, int64_t> before = Ahead(first, member);
-  int64_t furthest = 0;
-  for (const auto& [rank, step] : Ahead(facts.now(), member)) {
-    const auto found = before.find(rank);
-    if (found != before.end() && found->second < step) {
-      furthest = std::max(furthest, step);
+// The first step that a server waits for with this rank, which may be later
+// than the open one: a late worker's last steps can be unreported.
+int64_t AwaitedStep(const v1::JobStatusResponse& status,
+                    const v1::MemberStatus& late) {
+  int64_t awaited = 0;
+  for (const v1::MemberStatus& member : status.members()) {
+    const auto& ranks = member.waiting_for_ranks();
+    int64_t step = 0;
+    if (late.role() != v1::ROLE_WORKER ||
+        std::find(ranks.begin(), ranks.end(), late.index()) == ranks.end() ||
+        !absl::SimpleAtoi(
+            absl::StripPrefix(std::vector<std::string>(
+                                  absl::StrSplit(member.waiting_for(), ':'))[0],
+                              "step "),
+            &step)) {
+      continue;
     }
+    if (awaited == 0 || step < awaited) awaited = step;
   }
-  return furthest;
+  return std::max(awaited, status.step() + 1);
 }
 
 }  // namespace
@@ -105,18 +112,43 @@ std::string OpenStepText(const v1::JobStatusResponse& status) {
   return absl::StrCat("step ", WithThousands(status.step() + 1));
 }
 
+int64_t StepWithoutLate(const WhyFacts& facts) {
+  const v1::JobStatusResponse& now = facts.now();
+  const auto settled =
+      std::find_if(facts.samples.begin(), facts.samples.end(),
+                   [&](const v1::JobStatusResponse& sample) {
+                     return sample.step() == now.step() &&
+                            sample.step_wait_seconds() >= kSettledSeconds;
+                   });
+  if (settled == facts.samples.end()) return 0;
+  const std::map<uint32_t, int64_t> before = Ahead(*settled);
+  int64_t furthest = 0;
+  for (const auto& [rank, step] : Ahead(now)) {
+    const auto found = before.find(rank);
+    if (found != before.end() && found->second < step) {
+      furthest = std::max(furthest, step);
+    }
+  }
+  return furthest;
+}
+
+bool MayGoOnWithoutLate(const WhyFacts& facts) {
+  const std::map<uint32_t, int64_t> ahead = Ahead(facts.now());
+  if (ahead.empty() || StepWithoutLate(facts) > 0) return false;
+  const size_t samples = facts.samples.size();
+  return samples < kSettledSamples ||
+         Ahead(facts.samples[samples - kSettledSamples]) != ahead;
+}
+
 std::string WaitText(const WhyFacts& facts, const v1::MemberStatus& member) {
-  const int64_t others = StepWithout(facts, member);
+  const int64_t others = StepWithoutLate(facts);
   return absl::StrCat(
       others > 0
           ? absl::StrCat("goes on to step ", WithThousands(others), " without ")
-          : absl::StrCat("does not advance: ", OpenStepText(facts.now()),
+          : absl::StrCat("does not advance: step ",
+                         WithThousands(AwaitedStep(facts.now(), member)),
                          " waits for "),
       MemberText(member));
-}
-
-bool MayGoOnWithout(const WhyFacts& facts, const v1::MemberStatus& member) {
-  return !Ahead(facts.now(), member).empty();
 }
 
 std::string AgeText(double seconds) { return FormatElapsed(seconds); }

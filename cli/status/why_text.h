@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "absl/strings/string_view.h"
@@ -14,13 +15,15 @@ namespace tributary {
 std::string MemberText(const v1::MemberStatus& member);
 // "step 51": the one that is not finished by every worker.
 std::string OpenStepText(const v1::JobStatusResponse& status);
+// How far workers have come that do not wait for the late ones, as with backup
+// workers and async, by the samples; 0: no worker goes on.
+int64_t StepWithoutLate(const WhyFacts& facts);
+// Whether further samples could show that.
+bool MayGoOnWithoutLate(const WhyFacts& facts);
 // How a sentence begins whose cause is this member: "does not advance: step 51
 // waits for worker 1 (node-a, pid 28571)", or "goes on to step 90 without
-// worker 1 (node-a, pid 28571)" once the samples show that other workers do, as
-// with backup workers and async.
+// worker 1 (node-a, pid 28571)".
 std::string WaitText(const WhyFacts& facts, const v1::MemberStatus& member);
-// Whether further samples could show that other workers go on without it.
-bool MayGoOnWithout(const WhyFacts& facts, const v1::MemberStatus& member);
 // "4.2 s", "12:34".
 std::string AgeText(double seconds);
 // Steps of the job in a second: "41 steps a second", "one step in 3.2 s".

@@ -106,6 +106,9 @@ TEST_F(WhyTest, AStoppedAndAKilledCoordinator) {
       HasSubstr("has ended without a summary"));
   EXPECT_EQ(exit_code_, 1);
   EXPECT_EQ(Why({})["cause"], "no-coordinator") << "it is in the register";
+  // A run in the folder of a killed one can be asked as well.
+  std::filesystem::remove_all(Path("job"));
+  End(*Begin());
 }
 
 TEST_F(WhyTest, AMissingServer) {

@@ -88,22 +88,63 @@ TEST_F(WhyUnitTest, AStoppedProcessIsNamedAtOnce) {
 
 TEST_F(WhyUnitTest, OthersMayGoOnWithoutAWorker) {
   facts_.processes[{v1::ROLE_WORKER, 1}] = ProcessState::kStopped;
-  worker(1).set_seconds_since_heartbeat(4.2);
-  now().set_step_wait_seconds(4);
-  worker(0).set_step(80);  // as far as ssp allows, perhaps
+  worker(1).set_seconds_since_heartbeat(2.2);
+  now().set_step_wait_seconds(2);
+  worker(0).set_step(80);
   EXPECT_TRUE(Explain().wants_more);
   facts_.samples.push_back(now());
-  EXPECT_THAT(Expect(WhyCause::kStoppedProcess),
-              HasSubstr("does not advance: step 51 waits for worker 1"));
   worker(0).set_step(90);
   EXPECT_EQ(Expect(WhyCause::kStoppedProcess),
             "goes on to step 90 without worker 1 (here, pid 21), whose process "
-            "is stopped (SIGSTOP) and was last heard 4.2 s ago; `kill -CONT "
+            "is stopped (SIGSTOP) and was last heard 2.2 s ago; `kill -CONT "
             "21` continues it");
+  EXPECT_FALSE(Explain().wants_more);
   // What the coordinator knew of worker 0 at first may have been old.
   facts_.samples.front().set_step_wait_seconds(0.4);
   EXPECT_THAT(Expect(WhyCause::kStoppedProcess),
               HasSubstr("does not advance: step 51 waits for worker 1"));
+  EXPECT_TRUE(Explain().wants_more);
+  // Its place may be free.
+  facts_.samples.front().set_step_wait_seconds(2);
+  facts_.processes.clear();
+  worker(1).set_alive(false);
+  now().set_waits_for("waiting for a process in the place of worker 1");
+  EXPECT_EQ(Expect(WhyCause::kMissingMember),
+            "goes on to step 90 while it is waiting for a process in the place "
+            "of worker 1");
+}
+
+TEST_F(WhyUnitTest, AWaitIsThatOfTheServersWhereTheLateWorkersStepsAreUnknown) {
+  facts_.processes[{v1::ROLE_WORKER, 1}] = ProcessState::kStopped;
+  worker(0).set_step(78);  // as was worker 1, when it was stopped
+  server(0).set_waiting_for("step 79: rank 1");
+  server(0).add_waiting_for_ranks(1);
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_TRUE(Explain().wants_more);
+    facts_.samples.push_back(now());
+  }
+  EXPECT_THAT(Expect(WhyCause::kStoppedProcess),
+              HasSubstr("does not advance: step 79 waits for worker 1"));
+  EXPECT_FALSE(Explain().wants_more) << "worker 0 waits as well";
+}
+
+TEST_F(WhyUnitTest, OfStoppedWorkersTheOneThatIsFurthestBehindIsTheCause) {
+  for (const uint32_t rank : {0, 1}) {
+    facts_.processes[{v1::ROLE_WORKER, rank}] = ProcessState::kStopped;
+  }
+  worker(0).set_step(51);
+  now().set_waits_for("a checkpoint that was asked for waits for worker 1");
+  EXPECT_EQ(Expect(WhyCause::kStoppedProcess),
+            "does not advance: step 51 waits for worker 1 (here, pid 21), "
+            "whose process is stopped (SIGSTOP) and was last heard 0.0 s ago; "
+            "`kill -CONT 21` continues it; stopped as well: worker 0 (here, "
+            "pid 20); a checkpoint that was asked for waits for worker 1");
+}
+
+TEST_F(WhyUnitTest, ThePaceIsThatOfTheJobsSamples) {
+  for (const int rank : {0, 1}) last(rank).set_samples(10);
+  now().set_samples_per_second(200);
+  EXPECT_THAT(Expect(WhyCause::kNone), HasSubstr(", 10 steps a second, "));
 }
 
 TEST_F(WhyUnitTest, AStoppedProcessComesBeforeOneThatHasEnded) {

@@ -120,14 +120,13 @@ TEST(StatusTextTest, ALateWorkerIsNamedOnceWithAllThatWaitForIt) {
             "  worker 1    not here\n"
             "  step 51 waits for worker 1 (alive, its last step is 50, heard "
             "4.2 s ago): server 0, server 1\n");
-  // Others that are further do not wait for it.
   worker = status.add_members();
   worker->set_role(v1::ROLE_WORKER);
-  worker->set_step(90);
+  worker->set_step(90);  // it may wait for step 91, and need not wait at all
   EXPECT_THAT(StatusText(status),
               ::testing::HasSubstr(
-                  "  step 51 is not finished by worker 1 (alive, its "
-                  "last step is 50, heard 4.2 s ago); others go on\n"));
+                  "  worker 1 is waited for (alive, its last reported step is "
+                  "50, heard 4.2 s ago): server 0, server 1\n"));
 }
 
 TEST(StatusTextTest, CheckpointsAndRollbacksHaveALine) {
