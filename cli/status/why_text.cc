@@ -3,13 +3,11 @@
 
 #include <algorithm>
 #include <map>
-#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "cli/jobs/run_outcome.h"
 #include "cli/terminal/format.h"
@@ -20,7 +18,7 @@ namespace {
 // Without an end of a step for so long, every worker has said since then how
 // far it is: heartbeats come at least every second.
 constexpr double kSettledSeconds = 1.5;
-// So many samples take longer than that.
+// So many samples (ask_job.cc) lie further apart than two heartbeats.
 constexpr size_t kSettledSamples = 5;
 
 // The steps of the workers that are further than the open step, by rank.
@@ -39,19 +37,16 @@ std::map<uint32_t, int64_t> Ahead(const v1::JobStatusResponse& status) {
 int64_t AwaitedStep(const v1::JobStatusResponse& status,
                     const v1::MemberStatus& late) {
   int64_t awaited = 0;
+  if (late.role() != v1::ROLE_WORKER) return status.step() + 1;
   for (const v1::MemberStatus& member : status.members()) {
     const auto& ranks = member.waiting_for_ranks();
+    absl::string_view text = member.waiting_for();  // "step 51: rank 1"
     int64_t step = 0;
-    if (late.role() != v1::ROLE_WORKER ||
-        std::find(ranks.begin(), ranks.end(), late.index()) == ranks.end() ||
-        !absl::SimpleAtoi(
-            absl::StripPrefix(std::vector<std::string>(
-                                  absl::StrSplit(member.waiting_for(), ':'))[0],
-                              "step "),
-            &step)) {
-      continue;
+    if (std::find(ranks.begin(), ranks.end(), late.index()) != ranks.end() &&
+        absl::ConsumePrefix(&text, "step ") &&
+        absl::SimpleAtoi(text.substr(0, text.find(':')), &step)) {
+      awaited = awaited == 0 ? step : std::min(awaited, step);
     }
-    if (awaited == 0 || step < awaited) awaited = step;
   }
   return std::max(awaited, status.step() + 1);
 }
