@@ -37,7 +37,7 @@ def damage(folder, how, which):
             content = bytearray(file.read())
         with open(path, "r+b") as file:
             write_damaged(file, how, which, content)
-    except FileNotFoundError:
+    except (FileNotFoundError, IndexError):  # or it is empty already
         return None
     return path
 

@@ -99,7 +99,7 @@ TEST_F(WhyUnitTest, OthersMayGoOnWithoutAWorker) {
             "is stopped (SIGSTOP) and was last heard 2.2 s ago; `kill -CONT "
             "21` continues it");
   EXPECT_FALSE(Explain().wants_more);
-  // What the coordinator knew of worker 0 at first may have been old.
+  // So soon after a step the first sample may show an old step of worker 0.
   facts_.samples.front().set_step_wait_seconds(0.4);
   EXPECT_THAT(Expect(WhyCause::kStoppedProcess),
               HasSubstr("does not advance: step 51 waits for worker 1"));
