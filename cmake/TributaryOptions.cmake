@@ -23,10 +23,13 @@ if(TRIBUTARY_CCACHE)
   # A clone in another folder finds the same objects. The sloppiness is what ccache asks
   # for, to look at precompiled headers at all.
   set(launcher ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}
-      CCACHE_NOHASHDIR=true CCACHE_SLOPPINESS=pch_defines,time_macros ${TRIBUTARY_CCACHE})
+      CCACHE_NOHASHDIR=true CCACHE_SLOPPINESS=pch_defines,time_macros
+      CCACHE_PCH_EXTSUM=true ${TRIBUTARY_CCACHE})
   set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${launcher})
+  # Assertions hold the names of their files.
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=>)
 endif()
 
 find_program(TRIBUTARY_LLD ld.lld)

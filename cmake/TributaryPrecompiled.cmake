@@ -7,6 +7,8 @@
 set(TRIBUTARY_PRECOMPILED_OPTIONS -pthread)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # ccache wants to see it
   list(APPEND TRIBUTARY_PRECOMPILED_OPTIONS -fpch-preprocess)
+elseif(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")  # a path that ccache makes relative
+  set(CMAKE_CXX_COMPILE_OPTIONS_USE_PCH -include <PCH_HEADER>)
 endif()
 
 # tributary_precompile(NAME LIBRARY|EXECUTABLE HEADERS ... DEPS ...): headers for targets
@@ -24,8 +26,9 @@ function(tributary_precompile name type)
     add_executable(${name} EXCLUDE_FROM_ALL ${empty})
   endif()
   target_compile_options(${name} PRIVATE ${TRIBUTARY_PRECOMPILED_OPTIONS})
-  if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")  # the same bits for ccache
-    target_compile_options(${name} PRIVATE "SHELL:-Xclang -fno-pch-timestamp")
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    set_target_properties(${name} PROPERTIES
+      CXX_COMPILER_LAUNCHER ${PROJECT_SOURCE_DIR}/cmake/precompile)
   endif()
   target_link_libraries(${name} PRIVATE ${ARG_DEPS})
   target_precompile_headers(${name} PRIVATE ${ARG_HEADERS})

@@ -31,7 +31,7 @@ TRIBUTARY_HOST_DEVICE inline float Exp(float x) {
   x = x < -104.0f ? -104.0f : x;
   x = x > 89.0f ? 89.0f : x;
   // n = x / ln 2 rounded: adding 1.5 * 2^23 drops the fraction.
-  const float kRound = 12582912.0f;
+  constexpr float kRound = 12582912.0f;
   const float shifted = x * 1.44269504f + kRound;
   const float n = shifted - kRound;
   // r = x - n ln 2. ln 2 is split in two, so that n times its first part is

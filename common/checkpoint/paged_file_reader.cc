@@ -159,8 +159,7 @@ absl::Status PageSource::Read(int64_t offset, void* data, size_t size,
     TRIBUTARY_RETURN_IF_ERROR(ReadPage(offset / kPageContentBytes, buffer));
     const size_t skip = static_cast<size_t>(offset % kPageContentBytes);
     const size_t take = std::min(size, buffer->content.size() - skip);
-    std::memcpy(out, buffer->content.data() + skip, take);
-    out += take;
+    out = std::copy_n(buffer->content.data() + skip, take, out);
     offset += static_cast<int64_t>(take);
     size -= take;
   }

@@ -289,7 +289,7 @@ Option CommandLine::AddNumberedChoice(const std::string& names,
         absl::StrAppend(text, choice.first);
       });
   return Option(
-      app_->add_option_function<int>(names, choose, description)
+      app_->add_option_function<int>(names, std::move(choose), description)
           ->transform(CLI::CheckedTransformer(choices, CLI::ignore_case)
                           .description(""))
           ->type_name(list));

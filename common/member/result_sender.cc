@@ -79,7 +79,7 @@ absl::Status ResultSender::ReportEvaluation(int64_t step, int64_t epoch,
   }
 }
 
-absl::Status ResultSender::Send(v1::ReportEvaluationRequest request) {
+absl::Status ResultSender::Send(const v1::ReportEvaluationRequest& request) {
   const absl::StatusOr<v1::ReportEvaluationResponse> response =
       client_->ReportEvaluation(request, kResultTimeout);
   TRIBUTARY_RETURN_IF_ERROR(response.status());

@@ -60,7 +60,7 @@ class ResultSender {
 
   // Sends a part, which counts only if no other coordinator has taken over
   // meanwhile. Aborted: another coordinator has taken over, or is taking over.
-  absl::Status Send(v1::ReportEvaluationRequest request);
+  absl::Status Send(const v1::ReportEvaluationRequest& request);
   // Keeps a part that was taken, and drops those of saved evaluations.
   void Keep(const v1::ReportEvaluationRequest& request,
             const v1::ReportEvaluationResponse& response)

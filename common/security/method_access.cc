@@ -32,7 +32,7 @@ std::vector<MethodAccess> MakeAccessTable() {
   const Roles worker = {kWorker};
   const Roles members = {kServer, kWorker};
   const Roles readers = {kServer, kWorker, kOperator};
-  const Roles everybody = AllPeerRoles();
+  const Roles& everybody = AllPeerRoles();
   return {
       Coordinator("SubmitJob", {kWorker, kOperator}),
       // Gives the ticket; the request's role must be the certificate's.

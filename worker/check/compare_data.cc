@@ -58,6 +58,7 @@ template <typename T>
 bool FindDifference(int64_t first_row, int64_t width, bool targets, const T* a,
                     const T* b, int64_t n, Json* found) {
   for (int64_t i = 0; i < n; ++i) {
+    // Bits decide. NOLINTNEXTLINE(bugprone-suspicious-memory-comparison)
     if (std::memcmp(a + i, b + i, sizeof(T)) == 0) continue;
     (*found)["row"] = first_row + i / width;
     (*found)["column"] = targets ? kTarget : i % width;

@@ -94,8 +94,8 @@ InputOptions OptionsOf(const v1::DataSource& source, TargetKind kind) {
 }
 
 // All rows of a set that is in memory.
-absl::StatusOr<EvaluatedData> FromMemory(const Predictor* predictor,
-                                         std::shared_ptr<const Dataset> data) {
+absl::StatusOr<EvaluatedData> FromMemory(
+    const Predictor* predictor, const std::shared_ptr<const Dataset>& data) {
   if (data->target_kind() == TargetKind::kClass) {
     TRIBUTARY_RETURN_IF_ERROR(data->CheckClasses(predictor->outputs()));
   }

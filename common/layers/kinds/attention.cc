@@ -19,7 +19,8 @@ double Scores(int64_t time, int64_t heads, bool causal) {
   if (!causal) return per_head * all * all;
   // Block b of q whole ones sees (b + 1) kQueries keys, the rest all keys.
   const double queries = static_cast<double>(kQueries);
-  const double whole = static_cast<double>(time / kQueries);
+  const int64_t blocks = time / kQueries;
+  const double whole = static_cast<double>(blocks);
   const double rest = static_cast<double>(time % kQueries);
   return per_head * (queries * queries * whole * (whole + 1) / 2 + rest * all);
 }

@@ -71,10 +71,10 @@ class Conv2d final : public LayerKind {
                                PlaneBehind(window, input.shape));
     LayerNumbers n;
     n.output_shape = {conv.out(), plane[0], plane[1]};
+    const int64_t products =
+        conv.in() / GroupsOf(conv) * window.kernel[0] * window.kernel[1];
     const double product =
-        2 * Elements(n.output_shape) *
-        static_cast<double>(conv.in() / GroupsOf(conv) * window.kernel[0] *
-                            window.kernel[1]);
+        2 * Elements(n.output_shape) * static_cast<double>(products);
     const double add = conv.bias() ? Elements(n.output_shape) : 0;
     n.forward_flops = product + add;
     n.backward_flops = product + add;

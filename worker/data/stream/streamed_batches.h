@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <future>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -27,7 +26,7 @@ class StreamedBatches {
     int rank = 0;
     WindowOrder order;
   };
-  explicit StreamedBatches(Options options) : options_(std::move(options)) {}
+  explicit StreamedBatches(const Options& options) : options_(options) {}
   StreamedBatches(const StreamedBatches&) = delete;
   StreamedBatches& operator=(const StreamedBatches&) = delete;
 
