@@ -54,6 +54,7 @@ absl::StatusOr<RunOutcome> ReadRunOutcome(const std::string& run_directory) {
   return RunOutcome{.name = text("name"),
                     .status = text("status"),
                     .message = text("message"),
+                    .cause = text("cause"),
                     .steps = number("steps"),
                     .total_steps = number("total_steps"),
                     .checkpoint_step = number("checkpoint_step"),

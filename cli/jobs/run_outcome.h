@@ -13,6 +13,7 @@ struct RunOutcome {
   std::string name;
   std::string status;   // "done", "interrupted" or "failed"
   std::string message;  // why it failed
+  std::string cause;    // as in CauseName; empty: message alone says it
   int64_t steps = 0;
   int64_t total_steps = 0;      // 0: not known
   int64_t checkpoint_step = 0;  // of the newest checkpoint; 0: none

@@ -288,7 +288,10 @@ RunSummary JobRun::Summarize(const std::string& cause) {
   coordinator_.reset();  // its thread may still use the weights
   summary.weights_sha256 = weights_sha256_;
   summary.status = failed() ? "failed" : "done";
-  if (failed()) summary.message = cause.empty() ? update_.message : cause;
+  if (failed()) {
+    summary.message = cause.empty() ? update_.message : cause;
+    if (cause.empty()) summary.cause = status.cause();
+  }
   if (summary.totals.stopped_unbegun || (!failed() && summary.totals.stopped)) {
     summary.status = "interrupted";
   }

@@ -18,6 +18,7 @@
 #include "common/host/steady_waits.h"
 #include "common/job/job_options.h"
 #include "common/model_record/run_weights.h"
+#include "common/status/cause.h"
 #include "common/status/status_macros.h"
 #include "coordinator/run/environment_record.h"
 #include "coordinator/run/export_tensors.h"
@@ -187,8 +188,13 @@ void JobRun::HeedDisk(const absl::Status& written) {
     given_up_ = lost;
   }
   if (note.empty()) return;
-  if (full) return coordinator_->control().SetWaits(note);  // SetWaits shows it
-  coordinator_->control().SetWaits("");
+  if (full) {
+    v1::Wait room = WaitFor(note);
+    room.set_cause(v1::CAUSE_FULL_DISK);
+    room.set_steps_go_on(true);
+    return coordinator_->control().SetWaits(room);  // it shows the note
+  }
+  coordinator_->control().SetWaits({});
   spdlog::warn("{}", note);
   console_.Note(note);
 }

@@ -33,8 +33,8 @@ std::string MemberLine(const v1::MemberStatus& member) {
           ? absl::StrCat(member.host(), " pid ", member.pid())
           : member.address());
   if (!member.device().empty()) absl::StrAppend(&line, "  ", member.device());
-  if (!member.waiting_for().empty() && !member.finished()) {
-    absl::StrAppend(&line, "  waits for ", member.waiting_for());
+  if (!member.wait().text().empty() && !member.finished()) {
+    absl::StrAppend(&line, "  waits for ", member.wait().text());
   }
   return Printable(line);
 }
@@ -68,8 +68,9 @@ std::string WaitLines(const v1::JobStatusResponse& status) {
   std::map<uint32_t, const v1::MemberStatus*> workers;
   for (const v1::MemberStatus& member : status.members()) {
     if (member.role() == v1::ROLE_WORKER) workers[member.index()] = &member;
-    if (member.waiting_for().empty()) continue;  // the wait is over
-    for (uint32_t rank : member.waiting_for_ranks()) {
+    if (member.role() != v1::ROLE_SERVER) continue;
+    if (member.wait().text().empty()) continue;  // the wait is over
+    for (uint32_t rank : member.wait().ranks()) {
       servers_by_rank[rank].push_back(absl::StrCat("server ", member.index()));
     }
   }

@@ -6,7 +6,6 @@
 #include <optional>
 #include <string>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
@@ -85,7 +84,7 @@ int SayEndWithoutSummary(const FoundJob& job,
                      ", where the job writes its checkpoints"));
   }
   const bool failed = last && last->phase() == v1::JOB_PHASE_FAILED &&
-                      !absl::StrContains(last->message(), "stopped before");
+                      last->cause() != v1::CAUSE_STOP;
   return failed ? kExitFailed : kExitDone;
 }
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
@@ -12,6 +11,7 @@
 #include "cli/status/why_stuck.h"
 #include "cli/status/why_text.h"
 #include "cli/terminal/format.h"
+#include "common/status/cause.h"
 
 namespace tributary {
 namespace {
@@ -24,12 +24,6 @@ constexpr double kLateSteps = 3;
 constexpr double kLateSeconds = 1;
 // The first step takes longer: caches, pages and devices are cold.
 constexpr double kLateFirstSeconds = 5;
-
-// Whether a job failed because its numbers grew beyond all bounds.
-bool SaysDivergence(absl::string_view message) {
-  return absl::StrContains(message, "training diverges") ||
-         absl::StrContains(message, "is not finite");
-}
 
 // The process of a member, if it is one of this host.
 std::optional<ProcessState> ProcessOf(const WhyFacts& facts,
@@ -51,8 +45,8 @@ std::string Heard(const v1::MemberStatus& member) {
 
 // That the job is also held for a checkpoint; empty: it is not.
 std::string HeldText(const v1::JobStatusResponse& now) {
-  return absl::StrContains(now.waits_for(), "checkpoint that was asked for")
-             ? absl::StrCat("; ", now.waits_for())
+  return now.wait().cause() == v1::CAUSE_CHECKPOINT
+             ? absl::StrCat("; ", now.wait().text())
              : "";
 }
 
@@ -155,22 +149,18 @@ std::optional<WhyAnswer> ExplainSilence(const WhyFacts& facts) {
 // What the coordinator itself says that the job waits for.
 std::optional<WhyAnswer> ExplainWait(const WhyFacts& facts) {
   const v1::JobStatusResponse& now = facts.now();
-  const std::string& what = now.waits_for();
-  if (what.empty()) return std::nullopt;
-  const std::string since = AgeText(now.waits_seconds());
-  if (IsFullDisk(what)) {
+  if (!now.has_wait()) return std::nullopt;
+  const std::string& what = now.wait().text();
+  const v1::Cause cause = now.wait().cause();
+  const std::string since = AgeText(now.wait().seconds());
+  if (cause == v1::CAUSE_FULL_DISK || cause == v1::CAUSE_DISK) {
     return WhyAnswer{
-        .cause = WhyCause::kFullDisk,
+        .cause = cause == v1::CAUSE_DISK ? WhyCause::kFailingDisk
+                                         : WhyCause::kFullDisk,
         .sentence = absl::StrCat("does not advance: ", OpenStepText(now),
                                  ", for ", since, ": ", what)};
   }
-  if (absl::StrContains(what, "cannot save its state")) {
-    return WhyAnswer{
-        .cause = WhyCause::kFailingDisk,
-        .sentence = absl::StrCat("does not advance: ", OpenStepText(now),
-                                 ", for ", since, ": ", what)};
-  }
-  if (absl::StrContains(what, "the job's program to say what it trains")) {
+  if (cause == v1::CAUSE_PROGRAM) {
     return WhyAnswer{
         .cause = WhyCause::kNoProgram,
         .sentence = absl::StrCat(
@@ -183,7 +173,7 @@ std::optional<WhyAnswer> ExplainWait(const WhyFacts& facts) {
                      .sentence = absl::StrCat("has not begun: it has been ",
                                               what, " for ", since)};
   }
-  const bool missing = absl::StrContains(what, "in the place of");
+  const bool missing = cause == v1::CAUSE_PLACE;
   const int64_t others = StepWithoutLate(facts);
   return WhyAnswer{
       .cause = missing ? WhyCause::kMissingMember : WhyCause::kUnknown,
@@ -241,12 +231,12 @@ WhyAnswer ExplainAdvance(const WhyFacts& facts) {
                                      " are trained, and it saves the weights")};
   }
   std::string sentence = Advances(facts);
-  if (IsFullDisk(now.waits_for())) {
+  if (now.wait().cause() == v1::CAUSE_FULL_DISK) {
     return {.cause = WhyCause::kFullDisk,
-            .sentence = absl::StrCat(sentence, ", but ", now.waits_for())};
+            .sentence = absl::StrCat(sentence, ", but ", now.wait().text())};
   }
   if (!now.checkpoint_error().empty()) {
-    const bool full = IsFullDisk(now.checkpoint_error());
+    const bool full = now.checkpoint_cause() == v1::CAUSE_FULL_DISK;
     return {
         .cause = full ? WhyCause::kFullDisk : WhyCause::kFailingDisk,
         .sentence = absl::StrCat(
@@ -277,7 +267,7 @@ WhyAnswer ExplainEnd(const v1::JobStatusResponse& now) {
             .sentence = absl::StrCat("is done, after step ",
                                      WithThousands(now.step()))};
   }
-  const bool diverged = SaysDivergence(now.message());
+  const bool diverged = now.cause() == v1::CAUSE_DIVERGENCE;
   return {
       .cause = diverged ? WhyCause::kDiverges : WhyCause::kFailed,
       .sentence = absl::StrCat("failed after step ", WithThousands(now.step()),
@@ -297,8 +287,8 @@ WhyAnswer ExplainJob(const WhyFacts& facts) {
     if (auto answer = ExplainSilence(facts)) return *std::move(answer);
   }
   const bool late = IsLate(facts);
-  const bool records_only = absl::StrContains(now.waits_for(), "is recorded");
-  if (now.phase() == v1::JOB_PHASE_WAITING || late || !records_only) {
+  if (now.phase() == v1::JOB_PHASE_WAITING || late ||
+      !now.wait().steps_go_on()) {
     if (auto answer = ExplainWait(facts)) return *std::move(answer);
   }
   if (!late) return ExplainAdvance(facts);
@@ -316,7 +306,7 @@ WhyAnswer ExplainUnreachable(const KnownJob& known,
   }
   if (outcome) {
     const bool stopped = outcome->status == "interrupted";
-    const bool diverged = SaysDivergence(outcome->message);
+    const bool diverged = outcome->cause == CauseName(v1::CAUSE_DIVERGENCE);
     return {
         .cause = stopped    ? WhyCause::kInterrupted
                  : diverged ? WhyCause::kDiverges
@@ -349,13 +339,9 @@ WhyAnswer ExplainUnreachable(const KnownJob& known,
                                                 known.job.run_directory,
                                                 "` shows where it can go on"))};
   }
-  return {.cause = WhyCause::kNoCoordinator,
-          .sentence = absl::StrCat(
-              "has no coordinator",
-              absl::StrContains(unreachable.message(), known.job.coordinator)
-                  ? ": "
-                  : absl::StrCat(" at ", known.job.coordinator, ": "),
-              unreachable.message())};
+  return {
+      .cause = WhyCause::kNoCoordinator,
+      .sentence = absl::StrCat("has no coordinator: ", unreachable.message())};
 }
 
 }  // namespace tributary

@@ -62,7 +62,8 @@ const v1::MemberStatus* LateWorker(const WhyFacts& facts) {
   for (const v1::JobStatusResponse& sample : facts.samples) {
     std::map<uint32_t, bool> in_sample;
     for (const v1::MemberStatus& member : sample.members()) {
-      for (uint32_t rank : member.waiting_for_ranks()) in_sample[rank] = true;
+      if (member.role() != v1::ROLE_SERVER) continue;
+      for (uint32_t rank : member.wait().ranks()) in_sample[rank] = true;
     }
     for (const auto& [rank, unused] : in_sample) ++waits[rank];
   }

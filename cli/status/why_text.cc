@@ -4,11 +4,8 @@
 #include <algorithm>
 #include <map>
 
-#include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/strip.h"
 #include "cli/jobs/run_outcome.h"
 #include "cli/terminal/format.h"
 
@@ -39,13 +36,12 @@ int64_t AwaitedStep(const v1::JobStatusResponse& status,
   int64_t awaited = 0;
   if (late.role() != v1::ROLE_WORKER) return status.step() + 1;
   for (const v1::MemberStatus& member : status.members()) {
-    const auto& ranks = member.waiting_for_ranks();
-    absl::string_view text = member.waiting_for();  // "step 51: rank 1"
-    int64_t step = 0;
-    if (std::find(ranks.begin(), ranks.end(), late.index()) != ranks.end() &&
-        absl::ConsumePrefix(&text, "step ") &&
-        absl::SimpleAtoi(text.substr(0, text.find(':')), &step)) {
-      awaited = awaited == 0 ? step : std::min(awaited, step);
+    const auto& ranks = member.wait().ranks();
+    if (member.role() == v1::ROLE_SERVER && member.wait().step() > 0 &&
+        !member.wait().text().empty() &&
+        std::find(ranks.begin(), ranks.end(), late.index()) != ranks.end()) {
+      awaited = awaited == 0 ? member.wait().step()
+                             : std::min(awaited, member.wait().step());
     }
   }
   return std::max(awaited, status.step() + 1);
@@ -157,12 +153,6 @@ std::string PaceText(double seconds_a_step) {
   return absl::StrCat(
       rate < 10 ? absl::StrFormat("%.1f", rate) : FormatCount(rate),
       " steps a second");
-}
-
-bool IsFullDisk(absl::string_view error) {
-  return absl::StrContains(error, "No space left on device") ||
-         absl::StrContains(error, "Disk quota exceeded") ||
-         absl::StrContains(error, "the disk is full");
 }
 
 }  // namespace tributary

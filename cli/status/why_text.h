@@ -28,7 +28,5 @@ std::string WaitText(const WhyFacts& facts, const v1::MemberStatus& member);
 std::string AgeText(double seconds);
 // Steps of the job in a second: "41 steps a second", "one step in 3.2 s".
 std::string PaceText(double seconds_a_step);
-// Whether the error of a write says that there is no room.
-bool IsFullDisk(absl::string_view error);
 
 }  // namespace tributary

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/unique_fd.h"
+#include "common/status/cause.h"
 #include "common/status/status_macros.h"
 
 namespace tributary {
@@ -22,7 +23,7 @@ absl::Status FileError(const std::string& path, absl::string_view action,
   switch (error) {
     case ENOSPC:
     case EDQUOT:
-      return absl::ResourceExhaustedError(text);
+      return WithCause(absl::ResourceExhaustedError(text), v1::CAUSE_FULL_DISK);
     case EIO:
       return absl::DataLossError(text);
     case ENOENT:

@@ -223,7 +223,7 @@ absl::StatusOr<Response> CoordinatorClient::HeldCall(
     if (absl::IsDeadlineExceeded(status)) {
       attempt = 0;
       hold = kHold;
-      if (waits) waits(status.message());
+      if (waits) waits(status);
     }
     if (attempt > 0 && !Backoff(attempt, left)) {
       return absl::CancelledError("the client was cancelled");

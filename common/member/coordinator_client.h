@@ -49,8 +49,8 @@ class CoordinatorClient {
     CallerProof proof;
   };
 
-  // Gets the coordinator's message after it held a call until its timeout.
-  using Waits = std::function<void(absl::string_view sentence)>;
+  // Gets the coordinator's answer after it held a call until its timeout.
+  using Waits = std::function<void(const absl::Status&)>;
 
   // Does not connect yet. InvalidArgument when `address` is not a host:port.
   static absl::StatusOr<std::unique_ptr<CoordinatorClient>> Create(

@@ -5,13 +5,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "common/files/folder_roots.h"
 #include "common/host/clock_id.h"
 #include "common/host/peak_memory.h"
 #include "common/host/steady_waits.h"
 #include "common/member/take_place.h"
 #include "common/plan/plan_codec.h"
+#include "common/status/cause.h"
 #include "common/status/status_macros.h"
 #include "spdlog/spdlog.h"
 
@@ -131,10 +131,7 @@ bool Member::BeatOnce() {
 
 v1::HeartbeatRequest Member::MakeRequestLocked() {
   v1::HeartbeatRequest request = state_.NextHeartbeat();
-  request.set_waiting_for(waiting_for_);
-  request.mutable_waiting_for_ranks()->Add(waiting_for_ranks_.begin(),
-                                           waiting_for_ranks_.end());
-  request.set_waiting_for_step(waiting_for_step_);
+  *request.mutable_wait() = wait_;
   request.set_bytes_sent(bytes_sent_);
   request.set_bytes_received(bytes_received_);
   request.set_peak_memory_bytes(PeakMemoryBytes());
@@ -187,7 +184,8 @@ void Member::StartAt(uint64_t plan_epoch, int64_t step, int64_t begun) {
 
 absl::StatusOr<v1::Plan> Member::GetPlan(uint64_t min_epoch,
                                          absl::Duration timeout) {
-  SetWaitingFor(min_epoch <= 1 ? "the job's plan" : "a new plan, after a loss");
+  SetWaitingFor(
+      WaitFor(min_epoch <= 1 ? "the job's plan" : "a new plan, after a loss"));
   const int64_t start = options_.clock->NowMicros();
   absl::Status end;
   absl::StatusOr<v1::Plan> plan;
@@ -205,7 +203,7 @@ absl::StatusOr<v1::Plan> Member::GetPlan(uint64_t min_epoch,
     spdlog::info("still waits: {}", std::string(plan.status().message()));
   }
   absl::MutexLock lock(&mu_);
-  waiting_for_.clear();
+  wait_.Clear();
   if (!end.ok()) return end;
   if (!plan.ok()) return plan;
   for (const std::string& folder :
@@ -252,7 +250,7 @@ absl::StatusOr<v1::AwaitEvaluationResponse> Member::AwaitEvaluation(
   request.set_incarnation(incarnation());
   request.set_plan_epoch(plan_epoch);
   request.set_step(step);
-  SetWaitingFor(absl::StrCat("the evaluation after step ", step));
+  SetWaitingFor(WaitFor(absl::StrCat("the evaluation after step ", step)));
   while (true) {
     absl::StatusOr<v1::AwaitEvaluationResponse> answer =
         client_->AwaitEvaluation(request, kPlanChunk);
@@ -260,7 +258,7 @@ absl::StatusOr<v1::AwaitEvaluationResponse> Member::AwaitEvaluation(
       TRIBUTARY_RETURN_IF_ERROR(end());
       continue;
     }
-    SetWaitingFor("");
+    SetWaitingFor({});
     return answer;
   }
 }
@@ -316,17 +314,14 @@ void Member::ReportCheckpoint(const v1::CheckpointReport& report) {
   state_.ReportCheckpoint(report);
 }
 
-void Member::SetWaitingFor(std::string what, std::vector<uint32_t> ranks,
-                           int64_t step) {
+void Member::SetWaitingFor(v1::Wait wait) {
   absl::MutexLock lock(&mu_);
-  waiting_for_ = std::move(what);
-  waiting_for_ranks_ = std::move(ranks);
-  waiting_for_step_ = step;
+  wait_ = std::move(wait);
 }
 
 std::string Member::waiting_for() const {
   absl::MutexLock lock(&mu_);
-  return waiting_for_;
+  return wait_.text();
 }
 
 void Member::SetDevice(std::string device) {
@@ -352,14 +347,15 @@ absl::StatusOr<std::vector<std::string>> Member::Exchange(
   request.mutable_ranks()->Add(ranks.begin(), ranks.end());
   request.set_payload(std::move(payload));
   request.mutable_parts()->Add(parts.begin(), parts.end());
-  SetWaitingFor(absl::StrCat("the others in group ", group));
+  SetWaitingFor(WaitFor(absl::StrCat("the others in group ", group)));
   absl::StatusOr<v1::ExchangeResponse> all = client_->Exchange(
-      std::move(request), timeout, [this](absl::string_view sentence) {
-        if (absl::ConsumePrefix(&sentence, "waits for ")) {
-          SetWaitingFor(std::string(sentence));
+      std::move(request), timeout, [this](const absl::Status& waits) {
+        v1::ErrorDetail detail = DetailOf(waits);
+        if (detail.has_wait()) {
+          SetWaitingFor(std::move(*detail.mutable_wait()));
         }
       });
-  SetWaitingFor("");
+  SetWaitingFor({});
   TRIBUTARY_RETURN_IF_ERROR(all.status());
   return std::vector<std::string>(all->payloads().begin(),
                                   all->payloads().end());

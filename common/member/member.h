@@ -148,11 +148,9 @@ class Member {
   // Cheap: the next heartbeat carries it. In order, from 1, without gaps.
   void ReportStep(const v1::StepReport& report);
 
-  // Sets what `tributary status` shows that this member waits for; empty:
-  // nothing. A server also gives the ranks that it waits for, and in which
-  // step, from 1.
-  void SetWaitingFor(std::string what, std::vector<uint32_t> ranks = {},
-                     int64_t step = 0);
+  // Sets what `tributary status` shows that this member waits for; an empty
+  // text: nothing.
+  void SetWaitingFor(v1::Wait wait);
   std::string waiting_for() const;
   // Reports a checkpoint file that this member wrote, or why there is none.
   void ReportCheckpoint(const v1::CheckpointReport& report);
@@ -219,9 +217,7 @@ class Member {
 
   mutable absl::Mutex mu_;
   MemberState state_ ABSL_GUARDED_BY(mu_);
-  std::string waiting_for_ ABSL_GUARDED_BY(mu_);
-  std::vector<uint32_t> waiting_for_ranks_ ABSL_GUARDED_BY(mu_);
-  int64_t waiting_for_step_ ABSL_GUARDED_BY(mu_) = 0;
+  v1::Wait wait_ ABSL_GUARDED_BY(mu_);
   std::string device_ ABSL_GUARDED_BY(mu_);
   uint64_t bytes_sent_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t bytes_received_ ABSL_GUARDED_BY(mu_) = 0;

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/status/cause.h"
 
 namespace tributary {
 
@@ -306,6 +307,7 @@ v1::HeartbeatRequest FinalHeartbeat(v1::HeartbeatRequest heartbeat,
                                     const absl::Status& why) {
   heartbeat.set_finished(false);
   heartbeat.set_error(std::string(why.message()));
+  heartbeat.set_error_cause(CauseOf(why));
   return heartbeat;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/member/report_checkpoint.h"
 
+#include "common/status/cause.h"
 #include "spdlog/spdlog.h"
 
 namespace tributary {
@@ -16,6 +17,7 @@ v1::CheckpointReport ReportOf(const WrittenSnapshot& written,
     for (const std::string& name : state_names) report.add_state_names(name);
   } else {
     report.set_error(std::string(written.file.status().message()));
+    report.set_error_cause(CauseOf(written.file.status()));
   }
   report.set_pause_seconds(written.pause_seconds);
   report.set_write_seconds(written.write_seconds);
@@ -52,7 +54,7 @@ absl::Status ReportUnreadable(const absl::Status& why, const v1::Plan& plan,
   spdlog::error("the checkpoint of step {} cannot be read: {}",
                 plan.start_step(), std::string(why.message()));
   member->ReportCheckpoint(UnreadableReport(why, plan));
-  member->SetWaitingFor("a plan that begins with another checkpoint");
+  member->SetWaitingFor(WaitFor("a plan that begins with another checkpoint"));
   absl::Status news;
   do {
     news = member->WaitForPlanAfter(plan.epoch(), absl::Minutes(1));

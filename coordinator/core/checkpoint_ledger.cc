@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/core/checkpoint_ledger.h"
 #include "common/base/limits.h"
+#include "common/status/cause.h"
 
 #include <algorithm>
 #include <utility>
@@ -59,8 +60,10 @@ void CheckpointLedger::Add(const CheckpointWriter& writer,
     // Another writer's file had failed before, so this one is deleted too.
     if (report.has_file()) failed_.push_back(step);
   } else if (!report.has_file()) {
-    Fail(step, absl::StrCat(writer.Name(), ": ",
-                            report.error().substr(0, kMaxTextBytes)));
+    Fail(step,
+         absl::StrCat(writer.Name(), ": ",
+                      report.error().substr(0, kMaxTextBytes)),
+         report.error_cause());
   } else if (report.ByteSizeLong() > kMaxTextBytes ||
              report.state_names_size() > kMaxStates) {
     Fail(step,
@@ -116,10 +119,12 @@ void CheckpointLedger::Bound() {
   }
 }
 
-void CheckpointLedger::Fail(int64_t step, const std::string& why) {
+void CheckpointLedger::Fail(int64_t step, const std::string& why,
+                            v1::Cause cause) {
   ++failures_;
   failed_.push_back(step);
   error_ = why;
+  cause_ = cause;
   error_step_ = std::max(error_step_, step);
   notices_.push_back(
       absl::StrCat("the checkpoint of step ", step, " failed: ", why));
@@ -152,11 +157,14 @@ void CheckpointLedger::Settle(int64_t step, const absl::Status& status,
   const auto found = entries_.find(step);
   if (found == entries_.end() || found->second.failed) return;
   if (!status.ok()) {
-    return Fail(step, std::string(status.message()));
+    return Fail(step, std::string(status.message()), CauseOf(status));
   }
   newest_step_ = step;
   newest_micros_ = now_micros;
-  if (step > error_step_) error_.clear();
+  if (step > error_step_) {
+    error_.clear();
+    cause_ = v1::CAUSE_UNSPECIFIED;
+  }
   pause_seconds_ = write_seconds_ = 0;
   for (const auto& [writer, report] : found->second.reports) {
     pause_seconds_ = std::max(pause_seconds_, report.pause_seconds());

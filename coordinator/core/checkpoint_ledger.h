@@ -74,6 +74,7 @@ class CheckpointLedger {
   uint64_t failures() const { return failures_; }
   // Why the newest checkpoint failed; empty: it was written.
   const std::string& error() const { return error_; }
+  v1::Cause cause() const { return cause_; }          // of that error
   int64_t error_step() const { return error_step_; }  // of this plan; 0: none
   // Of the newest checkpoint: the longest times of its writers.
   double pause_seconds() const { return pause_seconds_; }
@@ -93,7 +94,8 @@ class CheckpointLedger {
   // True when `writer` has reported this step, or a later one instead.
   bool HasPassed(const CheckpointWriter& writer, int64_t step) const;
   std::string HolderNoun() const;  // "servers", "ranks", "servers and ranks"
-  void Fail(int64_t step, const std::string& why);
+  void Fail(int64_t step, const std::string& why,
+            v1::Cause cause = v1::CAUSE_UNSPECIFIED);
   void FailWhatIsPassed();
   void Bound();
 
@@ -105,6 +107,7 @@ class CheckpointLedger {
   int64_t newest_micros_ = 0;
   uint64_t failures_ = 0;
   std::string error_;
+  v1::Cause cause_ = v1::CAUSE_UNSPECIFIED;
   int64_t error_step_ = 0;  // the latest that failed under this plan
   double pause_seconds_ = 0;
   double write_seconds_ = 0;

@@ -9,6 +9,7 @@
 #include "common/base/mutation.h"
 #include "common/checkpoint/manifest.h"
 #include "common/job/job_options.h"
+#include "common/status/cause.h"
 #include "common/status/status_macros.h"
 #include "common/wire/member_ticket.h"
 
@@ -46,6 +47,7 @@ JobState::JobState(Options options, const v1::CoordinatorState& state,
   asked_.Restore(state);
   phase_ = state.phase();
   message_ = state.message();
+  cause_ = state.cause();
   workers_lost_ = state.workers_lost();
   servers_lost_ = state.servers_lost();
   if (plan() == nullptr) return;
@@ -74,6 +76,7 @@ v1::CoordinatorState JobState::SaveSmall() const {
   state.set_checkpoint_key_id(CheckpointKeyId(options_.checkpoint_key));
   state.set_phase(phase_);
   state.set_message(message_);
+  state.set_cause(cause_);
   state.set_workers_lost(workers_lost_);
   state.set_servers_lost(servers_lost_);
   plan_.SaveSmall(&state);
@@ -232,8 +235,9 @@ v1::HeartbeatResponse JobState::Apply(const v1::HeartbeatRequest& request,
       plan_.CheckEpoch(std::max<uint64_t>(1, request.plan_epoch())).ok();
   const int64_t begun_step = membership_.Report(request, in_force);
   if (!request.error().empty()) {
-    Fail(absl::StrCat(place.Name(),
-                      " failed: ", ShortSentence(request.error())));
+    Fail(
+        absl::StrCat(place.Name(), " failed: ", ShortSentence(request.error())),
+        request.error_cause());
   }
   if (!in_force) stop_.KnowBegun(begun_step);
   if (request.role() == v1::ROLE_WORKER && in_force) {
@@ -336,8 +340,10 @@ void JobState::RequestStop() {
   if (stop_.requested() || over()) return;
   stop_.Request();
   if (plan() == nullptr) {
-    return Fail(absl::StrCat(
-        "stopped before the first step, while waiting for ", Missing()));
+    return Fail(
+        absl::StrCat("stopped before the first step, while waiting for ",
+                     Missing()),
+        v1::CAUSE_STOP);
   }
   BeginToStop();
   SettleStopStep();
@@ -349,10 +355,11 @@ void JobState::StopEarly(int64_t step, std::string why) {
   notices_.push_back(std::move(why));
 }
 
-void JobState::Fail(absl::string_view why) {
+void JobState::Fail(absl::string_view why, v1::Cause cause) {
   if (over()) return;
   phase_ = v1::JOB_PHASE_FAILED;
   message_ = std::string(why);
+  cause_ = cause;
 }
 
 void JobState::MarkDone() {
@@ -390,14 +397,18 @@ std::optional<int64_t> JobState::WaitsSinceMicros() const {
   return lost ? lost : breaks_.since_micros();
 }
 
-std::string JobState::WaitsFor(int64_t now_micros) const {
-  const std::string text = losses_.WaitsFor(now_micros);
-  if (text.empty() && breaks_.open()) return breaks_.WaitsFor(now_micros);
-  if (text.empty() && wants_new_plan()) {
-    return plan_.may_start() ? "waiting for a new plan"
-                             : "waiting for the coordinator's run directory";
+v1::Wait JobState::WaitsFor(int64_t now_micros) const {
+  v1::Wait wait = WaitFor(losses_.WaitsFor(now_micros));
+  if (!wait.text().empty()) {
+    wait.set_cause(v1::CAUSE_PLACE);
+  } else if (breaks_.open()) {
+    wait.set_text(breaks_.WaitsFor(now_micros));
+  } else if (wants_new_plan()) {
+    wait.set_text(plan_.may_start()
+                      ? "waiting for a new plan"
+                      : "waiting for the coordinator's run directory");
   }
-  return text;
+  return wait;
 }
 
 }  // namespace tributary

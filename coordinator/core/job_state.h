@@ -150,14 +150,16 @@ class JobState {
   void RequestStop();
   // After this step all workers wait. Ignored when the job stops already.
   void StopEarly(int64_t step, std::string why);
-  void Fail(absl::string_view why);  // the first reason stays
-  void MarkDone();                   // only from RUNNING or STOPPING
+  // The first reason stays.
+  void Fail(absl::string_view why, v1::Cause cause = v1::CAUSE_UNSPECIFIED);
+  void MarkDone();  // only from RUNNING or STOPPING
 
   bool over() const {
     return phase_ == v1::JOB_PHASE_DONE || phase_ == v1::JOB_PHASE_FAILED;
   }
   v1::JobPhase phase() const { return phase_; }
   const std::string& message() const { return message_; }
+  v1::Cause cause() const { return cause_; }  // of the failure
   std::optional<int64_t> stop_step() const { return stop_.get(); }
   const StopStep& stop() const { return stop_; }
   const AskedCheckpoint& asked() const { return asked_; }
@@ -176,7 +178,7 @@ class JobState {
   uint64_t workers_lost() const { return workers_lost_; }
   uint64_t servers_lost() const { return servers_lost_; }
   // What the job waits for while a place is empty; empty: nothing.
-  std::string WaitsFor(int64_t now_micros) const;
+  v1::Wait WaitsFor(int64_t now_micros) const;
   // When the first of these places was lost or the groups broke, or, before the
   // first plan, the job began; nullopt: none of these.
   std::optional<int64_t> WaitsSinceMicros() const;
@@ -218,6 +220,7 @@ class JobState {
   LostPlaces losses_;
   v1::JobPhase phase_ = v1::JOB_PHASE_WAITING;
   std::string message_;
+  v1::Cause cause_ = v1::CAUSE_UNSPECIFIED;
   GroupBreaks breaks_;
   uint64_t workers_lost_ = 0;
   uint64_t servers_lost_ = 0;

@@ -63,12 +63,11 @@ std::string ShortSentence(absl::string_view text) {
 
 MemberFigures MemberFigures::Of(const v1::HeartbeatRequest& heartbeat,
                                 size_t num_workers) {
-  const auto& ranks = heartbeat.waiting_for_ranks();
-  const auto shown = std::min<std::ptrdiff_t>(
-      ranks.size(), static_cast<std::ptrdiff_t>(num_workers));
-  return {.waiting_for = ShortSentence(heartbeat.waiting_for()),
-          .waiting_for_ranks = {ranks.begin(), ranks.begin() + shown},
-          .waiting_for_step = heartbeat.waiting_for_step(),
+  v1::Wait wait = heartbeat.wait();
+  wait.set_text(ShortSentence(wait.text()));
+  wait.mutable_ranks()->Truncate(
+      std::min(wait.ranks_size(), static_cast<int>(num_workers)));
+  return {.wait = std::move(wait),
           .device = std::string(CutUtf8(heartbeat.device(), kMaxNameBytes)),
           .bytes_sent = heartbeat.bytes_sent(),
           .bytes_received = heartbeat.bytes_received(),

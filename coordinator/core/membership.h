@@ -21,9 +21,7 @@ std::string ShortSentence(absl::string_view text);
 
 // The figures that a member reported last, for display.
 struct MemberFigures {
-  std::string waiting_for;                  // empty: for nothing
-  std::vector<uint32_t> waiting_for_ranks;  // of a server
-  int64_t waiting_for_step = 0;             // of a server, from 1; 0: none
+  v1::Wait wait;
   std::string device;
   uint64_t bytes_sent = 0;
   uint64_t bytes_received = 0;

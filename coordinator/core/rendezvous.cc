@@ -112,14 +112,14 @@ std::optional<v1::ExchangeResponse> Rendezvous::AnswerTo(
   return answer;
 }
 
-std::string Rendezvous::Missing(const std::string& group) const {
+std::vector<uint32_t> Rendezvous::Missing(const std::string& group) const {
   std::vector<uint32_t> missing;
   const auto found = groups_.find(group);
-  if (found == groups_.end()) return "";
+  if (found == groups_.end()) return {};
   for (size_t m = 0; m < found->second.sent.size(); ++m) {
     if (!found->second.sent[m]) missing.push_back(found->second.ranks[m]);
   }
-  return RankList(missing);
+  return missing;
 }
 
 }  // namespace tributary

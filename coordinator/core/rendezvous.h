@@ -38,7 +38,7 @@ class Rendezvous {
   std::optional<v1::ExchangeResponse> AnswerTo(uint32_t rank,
                                                const std::string& group) const;
   // "ranks 2, 3": the ranks whose payload is missing.
-  std::string Missing(const std::string& group) const;
+  std::vector<uint32_t> Missing(const std::string& group) const;
 
  private:
   struct Sent {

@@ -39,8 +39,11 @@ Json MemberJson(const v1::MemberStatus& member) {
   json["step"] = member.step();
   json["seconds_since_heartbeat"] = member.seconds_since_heartbeat();
   json["peak_memory_bytes"] = member.peak_memory_bytes();
-  json["waiting_for"] = member.waiting_for();
-  json["waiting_for_ranks"] = member.waiting_for_ranks();
+  json["waiting_for"] = member.wait().text();
+  json["waiting_for_ranks"] = Json::array();
+  if (member.role() == v1::ROLE_SERVER) {
+    json["waiting_for_ranks"] = member.wait().ranks();
+  }
   json["bytes_sent"] = member.bytes_sent();
   json["bytes_received"] = member.bytes_received();
   if (member.has_last_step()) json["last_step"] = StepJson(member.last_step());
@@ -92,9 +95,9 @@ std::string StatusJson(const v1::JobStatusResponse& status, bool one_line) {
   if (status.has_step_wait_seconds()) {
     json["step_wait_seconds"] = status.step_wait_seconds();
   }
-  if (!status.waits_for().empty()) {
-    json["waits_for"] = status.waits_for();
-    json["waits_seconds"] = status.waits_seconds();
+  if (status.has_wait()) {
+    json["waits_for"] = status.wait().text();
+    json["waits_seconds"] = status.wait().seconds();
   }
   json["test"] = Json(std::map<std::string, double>(status.test().begin(),
                                                     status.test().end()));

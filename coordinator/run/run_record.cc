@@ -15,6 +15,7 @@
 #include "absl/time/time.h"
 #include "common/base/limits.h"
 #include "common/member/step_seconds.h"
+#include "common/status/cause.h"
 #include "coordinator/run/environment_record.h"
 
 namespace tributary {
@@ -295,6 +296,9 @@ std::string SummaryJson(const RunSummary& summary) {
   json["name"] = summary.name;
   json["status"] = summary.status;
   if (!summary.message.empty()) json["message"] = summary.message;
+  if (std::string cause = CauseName(summary.cause); !cause.empty()) {
+    json["cause"] = std::move(cause);
+  }
   json["started"] = summary.started;
   json["seconds"] = summary.seconds;
   json["steps"] = summary.totals.steps;

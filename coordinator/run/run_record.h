@@ -17,10 +17,11 @@ namespace tributary {
 // The outcome of a run, for summary.json and the last lines on the screen.
 struct RunSummary {
   std::string name;
-  std::string status;   // "done", "interrupted" or "failed"
-  std::string message;  // why a run failed
-  std::string started;  // UTC, ISO 8601
-  double seconds = 0;   // from the command's start to its end
+  std::string status;                       // "done", "interrupted" or "failed"
+  std::string message;                      // why a run failed
+  v1::Cause cause = v1::CAUSE_UNSPECIFIED;  // the same for programs
+  std::string started;                      // UTC, ISO 8601
+  double seconds = 0;  // from the command's start to its end
   JobTotals totals;
   int64_t total_steps = 0;  // of the whole job; 0: not known
   std::vector<EvaluationRecord> evaluations;

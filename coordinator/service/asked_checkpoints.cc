@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/mutation.h"
+#include "common/status/cause.h"
 #include "coordinator/core/name_list.h"
 #include "coordinator/service/job_core.h"
 
@@ -116,8 +117,10 @@ JobWait JobCore::HoldWait() const {
   if (state_.asked().hold() == 0 || now() < held_micros_ + kShortHoldMicros) {
     return {};
   }
-  return {absl::StrCat("a checkpoint that was asked for ", HeldFor()),
-          held_micros_};
+  v1::Wait wait =
+      WaitFor(absl::StrCat("a checkpoint that was asked for ", HeldFor()));
+  wait.set_cause(v1::CAUSE_CHECKPOINT);
+  return {std::move(wait), held_micros_};
 }
 
 absl::Status JobCore::Over() const {

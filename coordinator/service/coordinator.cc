@@ -22,6 +22,7 @@
 #include "common/member/answer_limits.h"
 #include "common/plan/model_cut.h"
 #include "common/plan/partition_plan.h"
+#include "common/status/cause.h"
 #include "common/status/status_macros.h"
 #include "common/wire/channel.h"
 #include "common/wire/deadline.h"
@@ -332,11 +333,13 @@ absl::Status Coordinator::HandOver(const FinalWeights& weights,
         absl::Microseconds(options_.clock->NowMicros() - start);
     if (!absl::IsResourceExhausted(status) || spent >= options_.loss_timeout ||
         control_.closed() || !control_.InForce(plan_epoch)) {
-      control_.SetWaits("");
+      control_.SetWaits({});
       return status;
     }
-    control_.SetWaits(absl::StrCat("waiting for room for the final weights: ",
-                                   status.message()));
+    v1::Wait room = WaitFor(absl::StrCat(
+        "waiting for room for the final weights: ", status.message()));
+    room.set_cause(v1::CAUSE_FULL_DISK);
+    control_.SetWaits(room);
     absl::SleepFor(kRoom);
   }
 }

@@ -7,8 +7,10 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/failpoint.h"
 #include "common/host/steady_waits.h"
+#include "common/status/cause.h"
 #include "common/status/status_macros.h"
 #include "common/wire/header_checksum.h"
+#include "coordinator/core/name_list.h"
 
 namespace tributary {
 namespace {
@@ -202,9 +204,14 @@ absl::StatusOr<v1::ExchangeResponse> JobControl::Exchange(
   if (auto all = rendezvous.AnswerTo(request.rank(), request.group())) {
     return *std::move(all);
   }
-  return absl::DeadlineExceededError(
-      absl::StrCat("waits for ", rendezvous.Missing(request.group()),
-                   " in group ", request.group()));
+  const std::vector<uint32_t> missing = rendezvous.Missing(request.group());
+  v1::ErrorDetail detail;
+  *detail.mutable_wait() = WaitForRanks(
+      absl::StrCat(RankList(missing), " in group ", request.group()), missing,
+      /*step=*/0);
+  return WithDetail(absl::DeadlineExceededError(
+                        absl::StrCat("waits for ", detail.wait().text())),
+                    detail);
 }
 
 absl::Status JobControl::Put(const v1::PutWeightsRequest& request) {
@@ -262,10 +269,11 @@ v1::JobStatusResponse JobControl::Snapshot() const {
                                              core_.checkpoints(), core_.now());
   status.set_phase(core_.phase());
   status.set_message(core_.Message());
-  if (const JobWait wait = core_.Waiting(); !wait.text.empty()) {
-    status.set_waits_for(wait.text);
-    status.set_waits_seconds(
-        static_cast<double>(core_.now() - wait.since_micros) / 1e6);
+  status.set_cause(core_.state().cause());
+  if (JobWait waiting = core_.Waiting(); waiting) {
+    *status.mutable_wait() = std::move(waiting.wait);
+    status.mutable_wait()->set_seconds(
+        static_cast<double>(core_.now() - waiting.since_micros) / 1e6);
   }
   *status.mutable_events() = core_.events().Messages();
   return status;
@@ -316,9 +324,9 @@ void JobControl::RequestStop() {
   core_.state().RequestStop();
 }
 
-void JobControl::Fail(absl::string_view why) {
+void JobControl::Fail(absl::string_view why, v1::Cause cause) {
   Change change(this);
-  core_.state().Fail(why);
+  core_.state().Fail(why, cause);
 }
 
 void JobControl::Saved(uint64_t plan_epoch, const absl::Status& status) {
@@ -419,7 +427,7 @@ absl::StatusOr<FinalWeights> JobControl::TakePutWeights(int64_t step) const {
   return core_.TakePutWeights(step);
 }
 
-void JobControl::SetWaits(const std::string& what) {
+void JobControl::SetWaits(const v1::Wait& what) {
   absl::MutexLock lock(&mu_);
   core_.SetWaits(what);
 }

@@ -86,7 +86,7 @@ class JobControl {
   // is done. Returns at once.
   void RequestStop();
   // Ends the job for all members with this message; no effect when it is over.
-  void Fail(absl::string_view why);
+  void Fail(absl::string_view why, v1::Cause cause = v1::CAUSE_UNSPECIFIED);
   // Waits until every living member has learned from a heartbeat that the job
   // is over. False after `timeout`.
   bool WaitUntilEveryoneKnowsEnd(absl::Duration timeout);
@@ -129,7 +129,7 @@ class JobControl {
   // a server was lost, and all members start over.
   void Saved(uint64_t plan_epoch, const absl::Status& status);
   // Sets what the job waits for besides members.
-  void SetWaits(const std::string& what);
+  void SetWaits(const v1::Wait& what);
   void Close();  // ends every wait
   bool closed() const;
   bool deposed() const;  // another coordinator of this job has a higher term

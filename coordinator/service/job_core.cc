@@ -10,6 +10,7 @@
 #include "common/base/limits.h"
 #include "common/job/job_options.h"
 #include "common/plan/plan_codec.h"
+#include "common/status/cause.h"
 #include "common/status/status_macros.h"
 #include "coordinator/core/state_file.h"
 #include "coordinator/service/checkpoint_holders.h"
@@ -324,7 +325,7 @@ void JobCore::AllowStart(const std::string& checkpoint_directory) {
 void JobCore::Tick() {
   if (saver_.deposed()) return;
   if (saver_.HeldFor(state_.options().loss_timeout_micros)) {
-    state_.Fail(Held().message());
+    state_.Fail(Held().message(), CauseOf(Held()));
     saver_.GiveUp();
   }
   state_.Tick(now());
@@ -348,7 +349,8 @@ void JobCore::Saved(uint64_t plan_epoch, const absl::Status& status) {
     state_.MarkDone();
   } else if (InForce(plan_epoch)) {
     state_.Fail(absl::StrCat("the final weights could not be saved: ",
-                             status.message()));
+                             status.message()),
+                CauseOf(status));
   }
 }
 
@@ -369,7 +371,7 @@ void JobCore::WatchSteps(const std::vector<StepRecord>& steps) {
   if (diverges.empty()) return;
   Note(diverges);
   if (state_.options().job.training().divergence() == v1::DIVERGENCE_FAIL) {
-    state_.Fail(diverges);
+    state_.Fail(diverges, v1::CAUSE_DIVERGENCE);
   }
 }
 

@@ -43,11 +43,12 @@ struct JobUpdate {
   std::string deposed;
 };
 
-// What a job waits for, as in "waiting for server 1", and since when by the
-// clock; an empty text: nothing.
+// What a job waits for, and since when by the clock. False: for nothing.
 struct JobWait {
-  std::string text;
+  v1::Wait wait;
   int64_t since_micros = 0;
+
+  explicit operator bool() const { return !wait.text().empty(); }
 };
 
 // The coordinator's core objects and what they do together. A plain object
@@ -144,7 +145,7 @@ class JobCore {
   // The final weights are saved, or cannot be; ends the job. An error is
   // ignored when the plan is no longer in force: then all members start over.
   void Saved(uint64_t plan_epoch, const absl::Status& status);
-  void SetWaits(const std::string& what);
+  void SetWaits(const v1::Wait& what);
 
   bool HasUpdate() const;
   JobUpdate TakeUpdate();

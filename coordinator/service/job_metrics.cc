@@ -117,7 +117,7 @@ void WriteMember(const v1::MemberStatus& member, MetricsWriter* writer) {
   }
   writer->Gauge("tributary_member_waiting",
                 "1 while the member says that it waits for somebody.",
-                member.waiting_for().empty() ? 0 : 1, labels);
+                member.wait().text().empty() ? 0 : 1, labels);
   if (member.role() == v1::ROLE_WORKER) {
     writer->Gauge("tributary_member_step",
                   "The last step that this worker has finished.",

@@ -27,9 +27,11 @@ v1::MemberStatus MemberStatusOf(const Place& place, int64_t step,
   status.set_step(step);
   status.set_seconds_since_heartbeat(
       static_cast<double>(now_micros - place.last_heartbeat_micros) / 1e6);
-  const int64_t wait_step = place.figures.waiting_for_step;
-  const bool waits = wait_step == 0 || wait_step > finished;
-  if (waits) status.set_waiting_for(place.figures.waiting_for);
+  *status.mutable_wait() = place.figures.wait;
+  const int64_t wait_step = place.figures.wait.step();
+  const bool over = wait_step > 0 && wait_step <= finished;
+  if (over && place.role == v1::ROLE_SERVER)
+    status.mutable_wait()->clear_text();
   status.set_device(place.figures.device);
   status.set_peak_memory_bytes(place.figures.peak_memory_bytes);
   status.set_bytes_sent(place.figures.bytes_sent);
@@ -39,9 +41,6 @@ v1::MemberStatus MemberStatusOf(const Place& place, int64_t step,
   status.set_holders(place.holders);
   status.set_losses(place.losses);
   status.set_metrics_address(place.holder.metrics_address());
-  for (uint32_t rank : place.figures.waiting_for_ranks) {
-    status.add_waiting_for_ranks(rank);
-  }
   return status;
 }
 
@@ -116,6 +115,7 @@ v1::JobStatusResponse JobStatusOf(const JobState& state,
   }
   status.set_checkpoint_failures(ledger.failures());
   status.set_checkpoint_error(ledger.error());
+  status.set_checkpoint_cause(ledger.cause());
   status.set_checkpoint_pause_seconds(ledger.pause_seconds());
   status.set_checkpoint_write_seconds(ledger.write_seconds());
   status.set_rollbacks(state.rollbacks());

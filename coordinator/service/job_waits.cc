@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/job/job_options.h"
+#include "common/status/cause.h"
 #include "coordinator/service/checkpoint_holders.h"
 #include "coordinator/service/job_core.h"
 
@@ -43,38 +44,44 @@ void JobCore::WantWeights() {
   for (uint32_t rank : ranks) state_.WantAgain(rank, now());
 }
 
-void JobCore::SetWaits(const std::string& what) {
-  if (waits_.text.empty() && !what.empty()) {
-    Note(what);
+void JobCore::SetWaits(const v1::Wait& what) {
+  if (!waits_ && !what.text().empty()) {
+    Note(what.text());
     waits_.since_micros = now();
   }
-  waits_.text = what;
+  waits_.wait = what;
 }
 
 JobWait JobCore::Waiting() const {
   if (const absl::Status held = Held(); !held.ok()) {
-    return {std::string(held.message()), saver_.held_micros()};
+    v1::Wait wait = WaitFor(std::string(held.message()));
+    wait.set_cause(CauseOf(held));
+    return {std::move(wait), saver_.held_micros()};
   }
   if (state_.over()) return {};
   const int64_t since =
       state_.WaitsSinceMicros().value_or(reports_.progress_micros());
   if (state_.phase() == v1::JOB_PHASE_WAITING) {
-    return {absl::StrCat("waiting for ", state_.Missing()), since};
+    v1::Wait wait = WaitFor(absl::StrCat("waiting for ", state_.Missing()));
+    wait.set_cause(v1::CAUSE_PLACE);
+    return {std::move(wait), since};
   }
-  if (!WeightsWanted().empty()) {
+  if (const std::vector<uint32_t> ranks = WeightsWanted(); !ranks.empty()) {
     const absl::Status wanted = TakePutWeights(state_.final_step()).status();
-    return {std::string(wanted.message()), since};
+    return {
+        WaitForRanks(std::string(wanted.message()), ranks, state_.final_step()),
+        since};
   }
-  if (std::string members = state_.WaitsFor(now()); !members.empty()) {
+  if (v1::Wait members = state_.WaitsFor(now()); !members.text().empty()) {
     return {std::move(members), since};
   }
-  if (JobWait hold = HoldWait(); !hold.text.empty()) return hold;
+  if (JobWait hold = HoldWait(); hold) return hold;
   return waits_;
 }
 
 std::string JobCore::Message() const {
-  const JobWait wait = Waiting();
-  return wait.text.empty() && state_.over() ? state_.message() : wait.text;
+  const JobWait waiting = Waiting();
+  return !waiting && state_.over() ? state_.message() : waiting.wait.text();
 }
 
 }  // namespace tributary

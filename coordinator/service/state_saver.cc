@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/failpoint.h"
 #include "common/base/mutation.h"
+#include "common/status/cause.h"
 
 namespace tributary {
 namespace {
@@ -54,8 +55,11 @@ absl::Status StateSaver::Held() const {
       TRIBUTARY_MUTATED("state-seen-before-saved")) {
     return absl::OkStatus();
   }
-  return absl::UnavailableError(absl::StrCat(
-      "the coordinator cannot save its state: ", error_.message()));
+  const v1::Cause cause = CauseOf(error_);
+  return WithCause(
+      absl::UnavailableError(absl::StrCat(
+          "the coordinator cannot save its state: ", error_.message())),
+      cause == v1::CAUSE_FULL_DISK ? cause : v1::CAUSE_DISK);
 }
 
 void StateSaver::Update(v1::CoordinatorState small, uint64_t revision,

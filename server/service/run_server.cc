@@ -21,6 +21,7 @@
 #include "common/member/member.h"
 #include "common/member/report_checkpoint.h"
 #include "common/plan/plan_codec.h"
+#include "common/status/cause.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/exporter.h"
 #include "common/telemetry/log.h"
@@ -55,9 +56,9 @@ class Service {
     setup.ops = ops_;
     setup.trace = member_->trace();
     setup.shares_memory = StrategyOf(job()).transport != Transport::kGrpc;
-    setup.on_fatal = [this](const std::string& why) {
+    setup.on_fatal = [this](const absl::Status& why) {
       absl::MutexLock lock(&mu_);
-      if (fatal_.empty()) fatal_ = why;
+      fatal_.Update(why);
     };
     if (checkpointer_) checkpointer_->Finish();
     checkpointer_.reset();
@@ -92,8 +93,8 @@ class Service {
                       {{"shard", absl::StrCat(member_->index())}});
   }
 
-  // The reason why the job cannot continue; empty: it can.
-  std::string fatal() const {
+  // Why the job cannot continue.
+  absl::Status fatal() const {
     absl::MutexLock lock(&mu_);
     return fatal_;
   }
@@ -154,7 +155,7 @@ class Service {
   bool has_memory_ = false;
 
   mutable absl::Mutex mu_;
-  std::string fatal_ ABSL_GUARDED_BY(mu_);
+  absl::Status fatal_ ABSL_GUARDED_BY(mu_);
 };
 
 void SetFigures(const v1::ServerStatusResponse& status,
@@ -171,11 +172,10 @@ void ShowWait(const v1::ServerStatusResponse& status, int64_t total_steps,
   const auto& ranks = status.waiting_for_ranks();
   const int64_t next = std::min(
       count.StepsIn(status.min_version()) + count.steps_an_update, total_steps);
-  member->SetWaitingFor(
-      ranks.empty()
-          ? ""
-          : absl::StrCat("step ", next, ": rank ", absl::StrJoin(ranks, ", ")),
-      {ranks.begin(), ranks.end()}, ranks.empty() ? 0 : next);
+  if (ranks.empty()) return member->SetWaitingFor({});
+  member->SetWaitingFor(WaitForRanks(
+      absl::StrCat("step ", next, ": rank ", absl::StrJoin(ranks, ", ")),
+      {ranks.begin(), ranks.end()}, next));
 }
 
 // Hands over the snapshots for a checkpoint of this step, for which the

@@ -25,7 +25,7 @@ struct ShardSetup {
   // Keeps the weights where workers of this machine can read them.
   bool shares_memory = false;
   // As in ParameterShard::Options.
-  std::function<void(const std::string& why)> on_fatal;
+  std::function<void(const absl::Status& why)> on_fatal;
   std::function<void(const BlockCut&)> on_checkpoint;
   TraceRecorder* trace = nullptr;  // or null; outlives the plan
 };

@@ -30,15 +30,15 @@ void ServingLife::OnStarted(absl::Status started) {
   }
 }
 
-void ServingLife::OnNews(const absl::Status& news, const std::string& fatal) {
+void ServingLife::OnNews(const absl::Status& news, const absl::Status& fatal) {
   if (news.ok()) {
     if (!TRIBUTARY_MUTATED("newer-plan-ignored")) next_ = Next::kGetPlan;
   } else if (absl::IsCancelled(news)) {
     End(absl::OkStatus());
   } else if (!absl::IsDeadlineExceeded(news)) {
     End(news);
-  } else if (!fatal.empty()) {
-    End(absl::InternalError(fatal));
+  } else if (!fatal.ok()) {
+    End(fatal);
   }
 }
 

@@ -37,7 +37,8 @@ class ServingLife {
   void OnStarted(absl::Status started);
   // News after plan() began, as from MemberState::NewsAfter. `fatal`: why the
   // job cannot continue; empty: it can.
-  void OnNews(const absl::Status& news, const std::string& fatal = "");
+  void OnNews(const absl::Status& news,
+              const absl::Status& fatal = absl::OkStatus());
 
  private:
   void End(absl::Status status);

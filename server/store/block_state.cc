@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/mutation.h"
+#include "common/status/cause.h"
 #include "common/status/status_macros.h"
 #include "common/wire/crc32c.h"
 #include "kernels/ops.h"
@@ -299,18 +300,28 @@ void BlockState::TakeAnswered(ShardCounters* counters,
   waiters_.erase(first, waiters_.end());
 }
 
-std::string BlockState::WaitsFor(const std::vector<int>& missing_shards) const {
-  const std::string here =
+absl::Status BlockState::StillWaits(
+    const std::vector<int>& missing_shards) const {
+  std::string here =
       absl::StrCat("shard ", block_.shard, ", block ", block_.index);
-  if (version_ == kUninitialized) {
-    return absl::StrCat(here, " waits for its initial weights from rank 0");
+  std::string what = "its initial weights from rank 0";
+  std::vector<int> ranks = {0};
+  int64_t step = 0;
+  if (version_ != kUninitialized) {
+    step = aggregator_.applied().Min() + 1;
+    here = absl::StrCat("step ", step, " of ", here);
+    ranks = aggregator_.MissingRanks();
+    what = ranks.empty() ? absl::StrCat("the norms of shard ",
+                                        absl::StrJoin(missing_shards, ", "))
+                         : absl::StrCat("rank ", absl::StrJoin(ranks, ", "));
   }
-  const std::vector<int> ranks = aggregator_.MissingRanks();
-  return absl::StrCat(
-      "step ", aggregator_.applied().Min() + 1, " of ", here, " waits for ",
-      ranks.empty() ? absl::StrCat("the norms of shard ",
-                                   absl::StrJoin(missing_shards, ", "))
-                    : absl::StrCat("rank ", absl::StrJoin(ranks, ", ")));
+  v1::ErrorDetail detail;
+  *detail.mutable_wait() =
+      WaitForRanks(absl::StrCat(here, ", which waits for ", what),
+                   {ranks.begin(), ranks.end()}, step);
+  return WithDetail(
+      absl::DeadlineExceededError(absl::StrCat(here, " waits for ", what)),
+      detail);
 }
 
 void BlockState::TakeExpired(int64_t now_micros,
@@ -321,8 +332,7 @@ void BlockState::TakeExpired(int64_t now_micros,
   };
   auto first = std::stable_partition(waiters_.begin(), waiters_.end(), waits);
   if (first == waiters_.end()) return;
-  const absl::Status status =
-      absl::DeadlineExceededError(WaitsFor(missing_shards));
+  const absl::Status status = StillWaits(missing_shards);
   for (auto it = first; it != waiters_.end(); ++it) {
     ready->push_back([done = std::move(it->done), status] { done(status); });
   }

@@ -167,7 +167,8 @@ class BlockState {
   bool Satisfies(const Waiter& waiter) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   absl::StatusOr<WeightsSnapshot> Answer(const Waiter& waiter)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  std::string WaitsFor(const std::vector<int>& missing_shards) const
+  // DeadlineExceeded, with what the block waits for.
+  absl::Status StillWaits(const std::vector<int>& missing_shards) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   std::vector<double> GrainSquares(Ops& ops, const float* x) const;
 

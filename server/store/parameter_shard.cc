@@ -11,6 +11,7 @@
 #include "common/base/failpoint.h"
 #include "common/base/limits.h"
 #include "common/base/mutation.h"
+#include "common/status/cause.h"
 #include "common/status/status_macros.h"
 #include "common/wire/payload.h"
 #include "kernels/ops.h"
@@ -99,11 +100,13 @@ absl::Status ParameterShard::NotFinite(const Block& block,
     }
     return absl::OkStatus();
   }
+  const absl::Status error =
+      WithCause(absl::InvalidArgumentError(why), v1::CAUSE_DIVERGENCE);
   if (options().training.nonfinite == NonFiniteAction::kFail &&
       options().on_fatal) {
-    options().on_fatal(why);
+    options().on_fatal(error);
   }
-  return Reject(Rejection::kNonfinite, absl::InvalidArgumentError(why));
+  return Reject(Rejection::kNonfinite, error);
 }
 
 absl::Status ParameterShard::Verdict(BlockState& block,

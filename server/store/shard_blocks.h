@@ -38,7 +38,7 @@ struct ShardOptions {
   Ops* ops = nullptr;                   // the CPU's; outlives the shard
   std::shared_ptr<SharedArena> memory;  // as in BlockState::Options
   const Clock* clock = &Clock::Real();  // measures how long updates take
-  std::function<void(const std::string& why)> on_fatal;
+  std::function<void(const absl::Status& why)> on_fatal;
   // Takes a block's snapshot for a checkpoint, under the block's lock.
   std::function<void(const BlockCut&)> on_checkpoint;
   // Called when this shard's statistics are complete: fetches the other shards'

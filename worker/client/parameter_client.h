@@ -15,6 +15,7 @@
 #include "common/host/shared_arena.h"
 #include "common/plan/partition_plan.h"
 #include "common/plan/rank_progress.h"
+#include "common/status/cause.h"
 #include "common/trace/trace_recorder.h"
 #include "common/wire/caller_proof.h"
 #include "tributary/v1/plan.pb.h"
@@ -52,10 +53,9 @@ class ParameterClient {
     // gradients keep it alive.
     std::shared_ptr<SharedArena> gradient_memory;
     // Called when a round waits long, with what it waits for (in the server's
-    // words), and with "" when it continues. silent_shard: the shard whose
-    // server does not answer or cannot be reached, or -1 when all answer.
-    // Called on the thread that waits.
-    std::function<void(const std::string& whom, int silent_shard)> on_waiting;
+    // words, or for an answer of the server of a shard), and with an empty text
+    // when it continues. Called on the thread that waits.
+    std::function<void(const v1::Wait&)> on_waiting;
     // A rank that holds fewer bytes of weights has no network thread. The
     // calling thread sends in PushPull and receives in the calls that wait.
     int64_t thread_from_bytes = 256 << 10;

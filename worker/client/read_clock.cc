@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/host/steady_waits.h"
+#include "common/status/cause.h"
 #include "common/wire/blocking_call.h"
 #include "common/wire/channel.h"
 #include "common/wire/deadline.h"
@@ -44,8 +45,8 @@ absl::StatusOr<v1::ClockResponse> ReadClock(const std::string& server,
           absl::StrCat("clock of server ", server, ": ", status.message()));
     }
     round->TellWaitingFor(
-        absl::StrCat("server ", server, ": ", status.message()),
-        static_cast<int>(request.address().shard()));
+        WaitForServer(absl::StrCat("server ", server, ": ", status.message()),
+                      static_cast<int>(request.address().shard())));
     absl::SleepFor(TransferLedger::kProgressPause);
   }
 }

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "common/host/steady_waits.h"
 #include "common/wire/deadline.h"
 #include "common/wire/grpc_status.h"
@@ -27,10 +26,10 @@ double Jitter(int failures, const void* salt) {
 
 }  // namespace
 
-TransferRound::TransferRound(
-    Driver driver, CallerProof proof, uint32_t most_unanswered,
-    std::function<int64_t()> delay_micros,
-    std::function<void(const std::string&, int)> on_waiting)
+TransferRound::TransferRound(Driver driver, CallerProof proof,
+                             uint32_t most_unanswered,
+                             std::function<int64_t()> delay_micros,
+                             std::function<void(const v1::Wait&)> on_waiting)
     : driver_(driver),
       proof_(std::move(proof)),
       delay_micros_(std::move(delay_micros)),
@@ -141,7 +140,7 @@ bool TransferRound::AwaitNews(absl::Duration timeout) {
 absl::Status TransferRound::Wait() {
   // Every transfer ends on its own soon after the deadline.
   while (true) {
-    std::optional<Waiting> waiting;
+    std::optional<v1::Wait> waiting;
     const bool news = AwaitNews(kLook);
     {
       absl::MutexLock lock(&mu_);
@@ -149,9 +148,7 @@ absl::Status TransferRound::Wait() {
       waiting = std::exchange(untold_, std::nullopt);
       if (!waiting && active_.empty()) return ledger_.status();
     }
-    if (waiting && on_waiting_) {
-      on_waiting_(waiting->text, waiting->silent_shard);
-    }
+    if (waiting && on_waiting_) on_waiting_(*waiting);
   }
 }
 
@@ -160,7 +157,7 @@ void TransferRound::FindSilenceLocked() {
     std::string silence = transfer->Silence();
     if (silence.empty()) continue;
     waiting_ = true;
-    untold_ = {std::move(silence), transfer->shard()};
+    untold_ = WaitForServer(std::move(silence), transfer->shard());
     return;
   }
 }
@@ -213,25 +210,25 @@ std::optional<absl::Duration> TransferRound::After(Transfer* transfer,
   active_.erase(transfer);
   window_.Ended(transfer->shard(), SteadyNow());
   if (status.ok()) {
-    if (std::exchange(waiting_, false)) untold_ = {"", -1};
+    if (std::exchange(waiting_, false)) untold_.emplace();
   } else if (!failed) {
     for (Transfer* other : active_) other->Cancel();
   }
   return std::nullopt;
 }
 
-void TransferRound::SetWaitingFor(std::string text, int silent_shard) {
+void TransferRound::SetWaitingFor(v1::Wait wait) {
   absl::MutexLock lock(&mu_);
   waiting_ = true;
-  untold_ = {std::move(text), silent_shard};
+  untold_ = std::move(wait);
 }
 
-void TransferRound::TellWaitingFor(const std::string& text, int silent_shard) {
+void TransferRound::TellWaitingFor(const v1::Wait& wait) {
   {
     absl::MutexLock lock(&mu_);
     waiting_ = true;
   }
-  if (on_waiting_) on_waiting_(text, silent_shard);
+  if (on_waiting_) on_waiting_(wait);
 }
 
 void Transfer::Start(TransferRound* round, grpc::GenericStub* stub, Work work) {
@@ -322,16 +319,14 @@ void Transfer::RetryOrEnd(const absl::Status& status) {
 
 void Transfer::TellWaiting(const absl::Status& status) {
   if (const std::string silence = Silence(); !silence.empty()) {
-    round_->SetWaitingFor(silence, work_.shard);
+    round_->SetWaitingFor(WaitForServer(silence, work_.shard));
   } else if (absl::IsUnavailable(status)) {
-    round_->SetWaitingFor(absl::StrCat(work_.what, ": ", status.message()),
-                          work_.shard);
+    round_->SetWaitingFor(WaitForServer(
+        absl::StrCat(work_.what, ": ", status.message()), work_.shard));
+  } else if (v1::ErrorDetail detail = DetailOf(status); detail.has_wait()) {
+    round_->SetWaitingFor(std::move(*detail.mutable_wait()));
   } else {
-    // "step 51 of shard 0, block 0 waits for rank 1", after "waits for ".
-    round_->SetWaitingFor(
-        absl::StrReplaceAll(absl::string_view(status.message()),
-                            {{" waits for ", ", which waits for "}}),
-        -1);
+    round_->SetWaitingFor(WaitFor(std::string(status.message())));
   }
 }
 

@@ -19,6 +19,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/plan/partition_plan.h"
+#include "common/status/cause.h"
 #include "common/wire/caller_proof.h"
 #include "worker/client/send_window.h"
 #include "worker/client/transfer_ledger.h"
@@ -42,7 +43,7 @@ class TransferRound {
   // most_unanswered: as in SendWindow, on a thread of the round's own.
   TransferRound(Driver driver, CallerProof proof, uint32_t most_unanswered,
                 std::function<int64_t()> delay_micros,
-                std::function<void(const std::string&, int)> on_waiting);
+                std::function<void(const v1::Wait&)> on_waiting);
   // All transfers must have ended.
   ~TransferRound();
 
@@ -68,13 +69,10 @@ class TransferRound {
   std::optional<absl::Duration> After(Transfer* transfer,
                                       const absl::Status& status, int failures)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // silent_shard: the shard whose server does not answer; -1: all answer. The
-  // text is told by Wait.
-  void SetWaitingFor(std::string text, int silent_shard)
-      ABSL_LOCKS_EXCLUDED(mu_);
+  // Wait tells it.
+  void SetWaitingFor(v1::Wait wait) ABSL_LOCKS_EXCLUDED(mu_);
   // Tells it at once, on the thread that otherwise waits.
-  void TellWaitingFor(const std::string& text, int silent_shard)
-      ABSL_LOCKS_EXCLUDED(mu_);
+  void TellWaitingFor(const v1::Wait& wait) ABSL_LOCKS_EXCLUDED(mu_);
 
   int64_t NextDelayMicros() { return delay_micros_ ? delay_micros_() : 0; }
 
@@ -83,10 +81,6 @@ class TransferRound {
   std::atomic<uint64_t> retries{0};
 
  private:
-  struct Waiting {
-    std::string text;
-    int silent_shard;
-  };
   // Looks for a server that does not answer.
   void FindSilenceLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool HasNewsLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
@@ -108,7 +102,7 @@ class TransferRound {
   const Driver driver_;
   const CallerProof proof_;
   const std::function<int64_t()> delay_micros_;
-  const std::function<void(const std::string&, int)> on_waiting_;
+  const std::function<void(const v1::Wait&)> on_waiting_;
   grpc::CompletionQueue queue_;
   grpc::Alarm wake_;  // its tag is null
 
@@ -116,7 +110,7 @@ class TransferRound {
   TransferLedger ledger_ ABSL_GUARDED_BY(mu_);  // on SteadyNow's clock
   std::set<Transfer*> active_ ABSL_GUARDED_BY(mu_);
   bool waiting_ ABSL_GUARDED_BY(mu_) = false;  // the last text was not empty
-  std::optional<Waiting> untold_ ABSL_GUARDED_BY(mu_);  // the last text
+  std::optional<v1::Wait> untold_ ABSL_GUARDED_BY(mu_);  // the last one
   // For the own thread.
   SendWindow window_ ABSL_GUARDED_BY(mu_);
   std::deque<Transfer*> added_ ABSL_GUARDED_BY(mu_);

@@ -2,6 +2,7 @@
 #include "worker/client/transfer_ledger.h"
 
 #include "absl/strings/str_cat.h"
+#include "common/status/cause.h"
 
 namespace tributary {
 
@@ -26,7 +27,7 @@ std::optional<absl::Duration> TransferLedger::After(const absl::Status& status,
           : next == RetryPolicy::Next::kGiveUp
               ? absl::DeadlineExceededError(absl::StrCat(
                     text, " (gave up after ", failures + 1, " attempts)"))
-              : absl::Status(status.code(), text);
+              : WithMessage(status, text);
   }
   --open_;
   status_.Update(end);

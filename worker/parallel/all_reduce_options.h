@@ -14,6 +14,7 @@
 #include "common/checkpoint/checkpointer.h"
 #include "common/optimizer/optimizer_options.h"
 #include "common/optimizer/parameter_group.h"
+#include "common/status/cause.h"
 #include "worker/collective/communicator.h"
 #include "worker/model/model.h"
 #include "worker/parallel/exchange_device.h"
@@ -83,8 +84,8 @@ struct AllReduceOptions {
   // The number of samples of every rank in a step, counted from 0.
   std::function<std::vector<uint64_t>(int64_t step)> samples;
   Checkpoints checkpoints;
-  // Called with the rank that a step waits for, and then with "".
-  std::function<void(const std::string& whom)> on_waiting;
+  // Called with the rank that a step waits for, and then with an empty text.
+  std::function<void(const v1::Wait&)> on_waiting;
 
   bool replicated() const { return update.on == UpdateOn::kEveryRank; }
   bool cut() const { return update.on == UpdateOn::kOwnCut; }

@@ -232,10 +232,12 @@ LearningRates AllReduceSynchronizer::Rates() const {
 
 absl::Status AllReduceSynchronizer::NotFinite(size_t range) const {
   const GradientRange& r = optimizer_->ranges()[range];
-  return absl::InvalidArgumentError(absl::StrCat(
-      "the gradient of \"", options_.model->parameters()[r.parameter].name,
-      "\" in step ", step_ + 1, " is not finite in elements ", r.begin, " to ",
-      r.end - 1));
+  return WithCause(
+      absl::InvalidArgumentError(absl::StrCat(
+          "the gradient of \"", options_.model->parameters()[r.parameter].name,
+          "\" in step ", step_ + 1, " is not finite in elements ", r.begin,
+          " to ", r.end - 1)),
+      v1::CAUSE_DIVERGENCE);
 }
 
 absl::Status AllReduceSynchronizer::GatherWeights(const Bucket& bucket) {
@@ -284,11 +286,12 @@ absl::Status AllReduceSynchronizer::WaitForBuckets() {
     }
     const int rank = options_.group->waiting_for();
     if (!options_.on_waiting || rank < 0) continue;
-    options_.on_waiting(
-        absl::StrCat("the gradients of rank ", rank, " in step ", step_ + 1));
+    options_.on_waiting(WaitForRanks(
+        absl::StrCat("the gradients of rank ", rank, " in step ", step_ + 1),
+        {static_cast<uint32_t>(rank)}, step_ + 1));
     told = true;
   }
-  if (told) options_.on_waiting("");
+  if (told) options_.on_waiting({});
   absl::MutexLock lock(&mu_);
   return status_;
 }
@@ -325,9 +328,10 @@ absl::Status AllReduceSynchronizer::ApplyWithSums() {
   const UpdatePhases& phases = optimizer_->phases();
   if (const int p = UpdatePhases::FirstNonFinite(squares); p >= 0) {
     if (phases.skips_nonfinite()) return absl::OkStatus();
-    return absl::InvalidArgumentError(
-        absl::StrCat("the gradient of \"", options_.part.planned[p].name,
-                     "\" in step ", step_ + 1, " is not finite"));
+    return WithCause(absl::InvalidArgumentError(absl::StrCat(
+                         "the gradient of \"", options_.part.planned[p].name,
+                         "\" in step ", step_ + 1, " is not finite")),
+                     v1::CAUSE_DIVERGENCE);
   }
   const LearningRates rates = Rates();
   const double scale = phases.Scale(options_.part.planned, squares);

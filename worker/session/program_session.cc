@@ -224,7 +224,7 @@ absl::Status ProgramSession::BeginPlan() {
         member_->StartAt(plan_.epoch(), p.steps, p.begun);
       }));
   metrics_.SetSilentShard(-1);
-  member_->SetWaitingFor("");
+  member_->SetWaitingFor({});
   if (steps_ > 0) spdlog::info("going on after step {}", steps_);
   reported_ = {};
   parameters_->Seal(steps_);

@@ -87,10 +87,11 @@ absl::StatusOr<std::unique_ptr<ParameterClient>> ConnectClient(
        .transport = strategy.transport,
        .gradient_memory = parts.gradient_memory,
        .on_waiting =
-           [&member, silent = parts.on_silent_shard](const std::string& whom,
-                                                     int silent_shard) {
-             if (silent) silent(silent_shard);
-             member.SetWaitingFor(whom);
+           [&member, silent = parts.on_silent_shard](const v1::Wait& wait) {
+             if (silent) {
+               silent(wait.has_server() ? static_cast<int>(wait.server()) : -1);
+             }
+             member.SetWaitingFor(wait);
            },
        .total_samples = TotalSamples(
            parts, member.job().strategy().parameter_server().sync()),

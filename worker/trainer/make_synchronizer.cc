@@ -187,8 +187,8 @@ SynchronizerOr MakeAllReduce(const SynchronizerParts& parts,
     return samples;
   };
   TRIBUTARY_ASSIGN_OR_RETURN(options.checkpoints, CheckpointsOf(member, plan));
-  options.on_waiting = [&member](const std::string& whom) {
-    member.SetWaitingFor(whom);
+  options.on_waiting = [&member](const v1::Wait& wait) {
+    member.SetWaitingFor(wait);
   };
   TRIBUTARY_ASSIGN_OR_RETURN(std::unique_ptr<AllReduceSynchronizer> made,
                              AllReduceSynchronizer::Create(std::move(options)));

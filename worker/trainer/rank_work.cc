@@ -259,7 +259,7 @@ absl::Status RankWork::TrainFromStart() {
       step_, StartWeights(member_, *replica_, plan_, synchronizer_.get()));
   if (step_ > 0) spdlog::info("going on after step {}", step_);
   tools_.metrics.SetSilentShard(-1);
-  member_.SetWaitingFor("");
+  member_.SetWaitingFor({});
   TRIBUTARY_RETURN_IF_ERROR(TrainSteps());
   return GiveWeights();
 }

@@ -107,8 +107,10 @@ class JobIntake::Service final : public v1::CoordinatorService::Service {
     response->set_name(source_.name);
     response->set_phase(v1::JOB_PHASE_WAITING);
     response->set_message(kWaitsForProgram);
-    response->set_waits_for(kWaitsForProgram);
-    response->set_waits_seconds(absl::ToDoubleSeconds(SteadyNow() - since_));
+    v1::Wait* const wait = response->mutable_wait();
+    wait->set_cause(v1::CAUSE_PROGRAM);
+    wait->set_text(kWaitsForProgram);
+    wait->set_seconds(absl::ToDoubleSeconds(SteadyNow() - since_));
     return grpc::Status::OK;
   }
   grpc::Status TakeCheckpoint(grpc::ServerContext* context,

@@ -33,7 +33,7 @@ Malformed CoordinatorMessages::Next() {
     case 3: {
       v1::HeartbeatRequest heartbeat = worker_;
       heartbeat.set_incarnation(kNobody);
-      heartbeat.set_waiting_for("rank 1");
+      heartbeat.mutable_wait()->set_text("rank 1");
       heartbeat.add_steps()->set_step(1);
       return {absl::StrCat(kCoordinatorService, "Heartbeat"),
               Spoil(heartbeat.SerializeAsString(), random_)};

@@ -193,8 +193,8 @@ ShardSetup SimulatedServer::MakeSetup(const PartitionPlan& partition) {
     return model->LearningRate(step);
   };
   setup.ops = &context_->ops;
-  setup.on_fatal = [this](const std::string& why) {
-    context_->world.Violate(why);
+  setup.on_fatal = [this](const absl::Status& why) {
+    context_->world.Violate(std::string(why.message()));
   };
   checkpointer_ = std::make_shared<SimulatedCheckpointer>(
       context_, this,

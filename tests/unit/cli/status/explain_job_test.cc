@@ -50,6 +50,10 @@ class WhyUnitTest : public ::testing::Test {
   }
 
   v1::JobStatusResponse& now() { return facts_.samples.back(); }
+  void Waits(v1::Cause cause, const std::string& text) {
+    now().mutable_wait()->set_cause(cause);
+    now().mutable_wait()->set_text(text);
+  }
   v1::MemberStatus& server(int i) { return *now().mutable_members(i); }
   v1::MemberStatus& worker(int i) { return *now().mutable_members(2 + i); }
   v1::StepReport& last(int rank) { return *worker(rank).mutable_last_step(); }
@@ -108,7 +112,7 @@ TEST_F(WhyUnitTest, OthersMayGoOnWithoutAWorker) {
   facts_.samples.front().set_step_wait_seconds(2);
   facts_.processes.clear();
   worker(1).set_alive(false);
-  now().set_waits_for("waiting for a process in the place of worker 1");
+  Waits(v1::CAUSE_PLACE, "waiting for a process in the place of worker 1");
   EXPECT_EQ(Expect(WhyCause::kMissingMember),
             "goes on to step 90 while it is waiting for a process in the place "
             "of worker 1");
@@ -117,8 +121,9 @@ TEST_F(WhyUnitTest, OthersMayGoOnWithoutAWorker) {
 TEST_F(WhyUnitTest, AWaitIsThatOfTheServersWhereTheLateWorkersStepsAreUnknown) {
   facts_.processes[{v1::ROLE_WORKER, 1}] = ProcessState::kStopped;
   worker(0).set_step(78);  // as was worker 1, when it was stopped
-  server(0).set_waiting_for("step 79: rank 1");
-  server(0).add_waiting_for_ranks(1);
+  server(0).mutable_wait()->set_text("step 79: rank 1");
+  server(0).mutable_wait()->set_step(79);
+  server(0).mutable_wait()->add_ranks(1);
   for (int i = 0; i < 4; ++i) {
     EXPECT_TRUE(Explain().wants_more);
     facts_.samples.push_back(now());
@@ -133,7 +138,8 @@ TEST_F(WhyUnitTest, OfStoppedWorkersTheOneThatIsFurthestBehindIsTheCause) {
     facts_.processes[{v1::ROLE_WORKER, rank}] = ProcessState::kStopped;
   }
   worker(0).set_step(51);
-  now().set_waits_for("a checkpoint that was asked for waits for worker 1");
+  Waits(v1::CAUSE_CHECKPOINT,
+        "a checkpoint that was asked for waits for worker 1");
   EXPECT_EQ(Expect(WhyCause::kStoppedProcess),
             "does not advance: step 51 waits for worker 1 (here, pid 21), "
             "whose process is stopped (SIGSTOP) and was last heard 0.0 s ago; "
@@ -174,9 +180,9 @@ TEST_F(WhyUnitTest, AHostWhoseMembersAreAllSilentIsNamed) {
 TEST_F(WhyUnitTest, ALostPlaceIsWhatTheCoordinatorWaitsFor) {
   worker(1).set_alive(false);
   worker(1).set_seconds_since_heartbeat(14);
-  now().set_waits_for(
-      "waiting for a process in the place of worker 1 (node-b, pid 21), lost "
-      "at step 50, 4.0 s ago");
+  Waits(v1::CAUSE_PLACE,
+        "waiting for a process in the place of worker 1 (node-b, pid 21), lost "
+        "at step 50, 4.0 s ago");
   EXPECT_THAT(Expect(WhyCause::kMissingMember),
               HasSubstr("step 51: waiting for a process in the place of "
                         "worker 1 (node-b, pid 21), lost at step 50, 4.0 s"));
@@ -184,35 +190,38 @@ TEST_F(WhyUnitTest, ALostPlaceIsWhatTheCoordinatorWaitsFor) {
 
 TEST_F(WhyUnitTest, BeforeTheFirstStepTheMissingMembersAreNamed) {
   now().set_phase(v1::JOB_PHASE_WAITING);
-  now().set_waits_for("waiting for server 1, the model");
-  now().set_waits_seconds(31);
+  Waits(v1::CAUSE_PLACE, "waiting for server 1, the model");
+  now().mutable_wait()->set_seconds(31);
   EXPECT_EQ(Expect(WhyCause::kMissingMember),
             "has not begun: it has been waiting for server 1, the model for "
             "31.0 s");
-  now().set_waits_for("waiting for the job's program to say what it trains");
+  Waits(v1::CAUSE_PROGRAM,
+        "waiting for the job's program to say what it trains");
   EXPECT_THAT(Expect(WhyCause::kNoProgram), HasSubstr("for 31.0 s"));
 }
 
 TEST_F(WhyUnitTest, AFullDiskIsNamedWhetherStepsEndOrNot) {
-  now().set_checkpoint_error("server 0: f: write: No space left on device");
+  now().set_checkpoint_error("server 0: f: write: Kein Platz");
+  now().set_checkpoint_cause(v1::CAUSE_FULL_DISK);
   now().set_checkpoint_step(40);
   EXPECT_THAT(Expect(WhyCause::kFullDisk),
               AllOf(HasSubstr("advances: step 50"),
                     HasSubstr("because a disk is full: server 0: f"),
                     HasSubstr("the last complete one is of step 40")));
   now().set_checkpoint_error("server 0: f: fsync: Input/output error");
+  now().clear_checkpoint_cause();
   EXPECT_THAT(Expect(WhyCause::kFailingDisk), HasSubstr("Input/output error"));
   now().clear_checkpoint_error();
-  now().set_waits_for(
-      "the disk is full; what is recorded waits for room: f: No space left on "
-      "device");
+  Waits(v1::CAUSE_FULL_DISK, "what is recorded waits for room: f");
+  now().mutable_wait()->set_steps_go_on(true);
   EXPECT_THAT(Expect(WhyCause::kFullDisk), HasSubstr("advances: step 50"));
-  now().set_waits_for(
-      "the coordinator cannot save its state: f: write: No space left on "
-      "device");
-  now().set_waits_seconds(7);
+  Waits(v1::CAUSE_FULL_DISK, "the coordinator cannot save its state: f");
+  now().mutable_wait()->set_steps_go_on(false);
+  now().mutable_wait()->set_seconds(7);
   EXPECT_THAT(Expect(WhyCause::kFullDisk),
               HasSubstr("does not advance: step 51, for 7.0 s"));
+  now().mutable_wait()->set_cause(v1::CAUSE_DISK);
+  EXPECT_THAT(Expect(WhyCause::kFailingDisk), HasSubstr("cannot save"));
 }
 
 TEST_F(WhyUnitTest, AWorkerThatTakesLongerThanTheOthersIsSlow) {
@@ -242,7 +251,7 @@ TEST_F(WhyUnitTest, ALinkIsSlowWhenAWorkerHasComputedAndIsWaitedFor) {
   SetStep(0, 1.0, 0.02, 0.98);
   SetStep(1, 1.0, 0.02, 0.98);
   last(1).set_bytes_sent(1 << 20);
-  server(0).add_waiting_for_ranks(1);
+  server(0).mutable_wait()->add_ranks(1);
   EXPECT_THAT(Expect(WhyCause::kSlowLink),
               AllOf(HasSubstr("what worker 1 (here, pid 21) sends"),
                     HasSubstr("1.0 MiB")));
@@ -251,8 +260,8 @@ TEST_F(WhyUnitTest, ALinkIsSlowWhenAWorkerHasComputedAndIsWaitedFor) {
   last(1).set_bytes_sent(1 << 20);
   // Both are waited for about as often: no single link stands out.
   facts_.samples.push_back(now());
-  server(0).clear_waiting_for_ranks();
-  server(0).add_waiting_for_ranks(0);
+  server(0).mutable_wait()->clear_ranks();
+  server(0).mutable_wait()->add_ranks(0);
   EXPECT_THAT(Expect(WhyCause::kSlowLink),
               HasSubstr("then wait for the network"));
 }
@@ -270,16 +279,17 @@ TEST_F(WhyUnitTest, AStepThatDoesNotEndIsFollowedToTheLateWorker) {
   now().set_step_wait_seconds(0.9);
   Expect(WhyCause::kNone);
   now().set_step_wait_seconds(12);
-  server(0).add_waiting_for_ranks(1);
-  worker(0).set_waiting_for("step 51 of shard 0, block 0 waits for rank 1");
+  server(0).mutable_wait()->add_ranks(1);
+  worker(0).mutable_wait()->set_text("step 51, which waits for rank 1");
+  worker(0).mutable_wait()->add_ranks(1);
   worker(0).set_step(50);
   EXPECT_THAT(Expect(WhyCause::kSlowWorker),
               AllOf(HasSubstr("step 51 waits for worker 1 (here, pid 21), "
                               "which has worked on step 51 for 12.0 s"),
                     HasSubstr("its last step took 0.0 s")));
   EXPECT_TRUE(Explain().wants_more);
-  worker(1).set_waiting_for(
-      "an answer to the push of step 51 to server here:7001 for 4 s");
+  worker(1).mutable_wait()->set_text("an answer to the push for 4 s");
+  worker(1).mutable_wait()->set_server(1);
   EXPECT_THAT(Expect(WhyCause::kSlowLink),
               AllOf(HasSubstr("that is server 1 (here, pid 11)"),
                     HasSubstr("the link between them is slow or cut")));
@@ -287,13 +297,14 @@ TEST_F(WhyUnitTest, AStepThatDoesNotEndIsFollowedToTheLateWorker) {
 
 TEST_F(WhyUnitTest, TheChainOfRanksLeadsToTheOneThatWaitsForNobody) {
   now().set_step_wait_seconds(12);
-  worker(0).set_waiting_for("the gradients of rank 1 in step 51");
+  worker(0).mutable_wait()->set_text("the gradients of rank 1 in step 51");
+  worker(0).mutable_wait()->add_ranks(1);
   EXPECT_THAT(Expect(WhyCause::kSlowWorker), HasSubstr("worker 1 (here"));
   // A worker's sentence can be older than its steps.
   worker(1).set_step(51);
   EXPECT_THAT(Expect(WhyCause::kUnknown),
               HasSubstr("worker 0 (here, pid 20) waits for the gradients"));
-  worker(0).clear_waiting_for();
+  worker(0).mutable_wait()->clear_text();
   EXPECT_THAT(Expect(WhyCause::kUnknown), HasSubstr("every process is heard"));
 }
 
@@ -320,10 +331,10 @@ TEST_F(WhyUnitTest, ALossThatIsNoNumberDiverges) {
   now().set_loss(std::numeric_limits<double>::quiet_NaN());
   EXPECT_THAT(Expect(WhyCause::kDiverges), HasSubstr("advances: step 50"));
   now().set_phase(v1::JOB_PHASE_FAILED);
-  now().set_message("training diverges: the loss of step 50 is nan");
+  now().set_message("worker 0 failed: a gradient");
+  now().set_cause(v1::CAUSE_DIVERGENCE);
   EXPECT_THAT(Expect(WhyCause::kDiverges), HasSubstr("failed after step 50"));
-  now().set_message("worker 0 failed: the gradient of rank 0 is not finite");
-  Expect(WhyCause::kDiverges);
+  now().clear_cause();
   now().set_message("worker 1 failed: out of memory");
   EXPECT_EQ(Expect(WhyCause::kFailed),
             "failed after step 50: worker 1 failed: out of memory");
@@ -362,7 +373,8 @@ TEST(WhyUnreachableTest, TheRunDirectoryAndTheProcessSayWhy) {
   EXPECT_EQ(stopped.sentence,
             "was stopped after step 812 of 5,000; continue with: resume it");
   EXPECT_EQ(explain(RunOutcome{.status = "failed",
-                               .message = "training diverges: nan"})
+                               .message = "the loss is nan",
+                               .cause = "divergence"})
                 .cause,
             WhyCause::kDiverges);
 }

@@ -25,7 +25,7 @@ TEST(StatusTextTest, RunningJobShowsWhoIsThereAndWhatWaitsForWhom) {
   server->set_seconds_since_heartbeat(0.1);
   server->set_peak_memory_bytes(3 << 20);
   server->set_device("cpu");
-  server->set_waiting_for("step 51: rank 1");
+  server->mutable_wait()->set_text("step 51: rank 1");
   v1::MemberStatus* worker = status.add_members();
   worker->set_role(v1::ROLE_WORKER);
   worker->set_index(1);
@@ -71,8 +71,8 @@ TEST(StatusTextTest, WhatIsPastIsNotShownAsAWait) {
   status.set_step(50);
   v1::MemberStatus* server = status.add_members();
   server->set_role(v1::ROLE_SERVER);
-  server->set_waiting_for("step 51: rank 1");
-  server->add_waiting_for_ranks(1);
+  server->mutable_wait()->set_text("step 51: rank 1");
+  server->mutable_wait()->add_ranks(1);
   v1::MemberStatus* worker = status.add_members();
   worker->set_role(v1::ROLE_WORKER);
   worker->set_index(1);
@@ -80,13 +80,14 @@ TEST(StatusTextTest, WhatIsPastIsNotShownAsAWait) {
   worker->set_step(50);
   const std::string waits = "waits for worker 1";
   EXPECT_NE(StatusText(status).find(waits), std::string::npos);
-  server->clear_waiting_for();  // by the coordinator, which knows the step
+  server->mutable_wait()
+      ->clear_text();  // by the coordinator, which knows the step
   EXPECT_EQ(StatusText(status).find(waits), std::string::npos);
-  server->set_waiting_for("step 51: rank 1");
+  server->mutable_wait()->set_text("step 51: rank 1");
   worker->set_step(51);
   EXPECT_EQ(StatusText(status).find(waits), std::string::npos);
   worker->set_step(50);
-  worker->set_waiting_for("the job's plan");
+  worker->mutable_wait()->set_text("the job's plan");
   worker->set_finished(true);
   EXPECT_EQ(StatusText(status).find("waits"), std::string::npos);
   worker->set_finished(false);
@@ -103,8 +104,8 @@ TEST(StatusTextTest, ALateWorkerIsNamedOnceWithAllThatWaitForIt) {
     v1::MemberStatus* server = status.add_members();
     server->set_role(v1::ROLE_SERVER);
     server->set_index(i);
-    server->set_waiting_for("step 51: rank 1");
-    server->add_waiting_for_ranks(1);
+    server->mutable_wait()->set_text("step 51: rank 1");
+    server->mutable_wait()->add_ranks(1);
   }
   v1::MemberStatus* worker = status.add_members();
   worker->set_role(v1::ROLE_WORKER);

@@ -13,6 +13,21 @@ TEST(GrpcStatusTest, CodeAndMessageAreTheSameBothWays) {
   EXPECT_EQ(ToAbslStatus(ToGrpcStatus(status)), status);
 }
 
+TEST(GrpcStatusTest, WhatProgramsReadComesAlongUnlessItIsTooLarge) {
+  v1::ErrorDetail detail;
+  detail.set_cause(v1::CAUSE_DIVERGENCE);
+  detail.mutable_wait()->add_ranks(7);
+  const absl::Status status =
+      WithDetail(absl::DeadlineExceededError("step 3 waits"), detail);
+  const absl::Status received = ToAbslStatus(ToGrpcStatus(status));
+  EXPECT_EQ(received, status);
+  EXPECT_EQ(DetailOf(received).wait().ranks(0), 7u);
+  detail.mutable_wait()->set_text(std::string(kMaxStatusBytes, 'x'));
+  EXPECT_EQ(ToGrpcStatus(WithDetail(status, detail)).error_details(), "");
+  EXPECT_EQ(CauseOf(ToAbslStatus({grpc::StatusCode::ABORTED, "", "\xff"})),
+            v1::CAUSE_UNSPECIFIED);
+}
+
 TEST(GrpcStatusTest, AMessageIsCutToWhatAPeerTakesAsMetadata) {
   const std::string longest(kMaxStatusBytes, 'x');
   EXPECT_EQ(ToGrpcStatus(absl::UnknownError(longest)).error_message(), longest);

@@ -28,7 +28,7 @@ TEST_F(JobStateGroupsTest, ABrokenGroupIsFormedAnewThoughNobodyIsLost) {
   state_->SetRestorePoint(20, "/checkpoints/step-20");
   Send(0, {.begun = 25, .broken_group = "rank 1 is gone: reset by peer"});
   EXPECT_EQ(state_->plan()->epoch(), 1u) << "rank 1 may be dead";
-  EXPECT_THAT(state_->WaitsFor(now_),
+  EXPECT_THAT(state_->WaitsFor(now_).text(),
               HasSubstr("until everybody is heard, to form the ranks' groups"));
   PassHeard();
   ASSERT_EQ(state_->plan()->epoch(), 2u);

@@ -44,7 +44,7 @@ TEST_F(JobStateTest, LostWorkersPlaceWaitsAndThenFailsTheJob) {
               ElementsAre("worker 1 (node-w1, pid 7) was lost at step 12: no "
                           "heartbeat for 11.0 s"));
   pass(5);
-  EXPECT_EQ(state_->WaitsFor(now_),
+  EXPECT_EQ(state_->WaitsFor(now_).text(),
             "waiting for a process in the place of worker 1 (node-w1, pid 7), "
             "lost at step 12, 5.0 s ago");
   pass(25);
@@ -62,7 +62,7 @@ TEST_F(JobStateTest, AnotherProcessTakesALostWorkersPlaceAndThePlanStays) {
   workers_[1] = Join(v1::ROLE_WORKER, "other");
   EXPECT_EQ(workers_[1].index(), 1u);
   EXPECT_GT(workers_[1].incarnation(), before);
-  EXPECT_EQ(state_->WaitsFor(now_), "");
+  EXPECT_EQ(state_->WaitsFor(now_).text(), "");
   EXPECT_EQ(state_->plan()->epoch(), 1u);
   EXPECT_EQ(state_->workers_lost(), 1u);
   EXPECT_THAT(state_->TakeNotices(),
@@ -164,7 +164,7 @@ TEST_F(JobStateTest, WhoHasTakenARankOverIsNotLostWithItsLauncher) {
   EXPECT_EQ(state_->MemberLost(v1::ROLE_WORKER, 0, 7, "killed", now_),
             LossVerdict::kGoesOn);
   EXPECT_EQ(state_->workers_lost(), 1u);
-  EXPECT_EQ(state_->WaitsFor(now_), "");
+  EXPECT_EQ(state_->WaitsFor(now_).text(), "");
 }
 
 // All processes of containers are number 1 of their own: here 7.

@@ -50,14 +50,14 @@ TEST(MembershipTest, WhatAMemberSaysOfItselfIsKeptInBounds) {
   EXPECT_LT((*members.Register(wordy, 0))->holder.ByteSizeLong(), 100u);
 
   v1::HeartbeatRequest heartbeat;
-  heartbeat.set_waiting_for(std::string(4095, 'x') +
-                            "\xc3\xa4");  // an a umlaut
+  heartbeat.mutable_wait()->set_text(std::string(4095, 'x') +
+                                     "\xc3\xa4");  // an a umlaut
   heartbeat.set_device(std::string(1 << 20, 'x'));
-  for (uint32_t i = 0; i < 1000; ++i) heartbeat.add_waiting_for_ranks(i);
+  for (uint32_t i = 0; i < 1000; ++i) heartbeat.mutable_wait()->add_ranks(i);
   const auto figures = MemberFigures::Of(heartbeat, /*num_workers=*/2);
-  EXPECT_EQ(figures.waiting_for, std::string(4095, 'x'));
+  EXPECT_EQ(figures.wait.text(), std::string(4095, 'x'));
   EXPECT_EQ(figures.device.size(), 256u);
-  EXPECT_EQ(figures.waiting_for_ranks.size(), 2u);
+  EXPECT_EQ(figures.wait.ranks_size(), 2);
   EXPECT_EQ(ShortSentence(std::string(1 << 20, 'x')).size(), 4096u);
 }
 

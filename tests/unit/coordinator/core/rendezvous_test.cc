@@ -38,12 +38,12 @@ TEST(RendezvousTest, EverybodysPayloadIsThereOnceTheLastHasCome) {
   Rendezvous rendezvous(6);
   rendezvous.Begin(1);
   TRIBUTARY_EXPECT_OK(rendezvous.Put(Of(3, ranks, "three")));
-  EXPECT_EQ(rendezvous.Missing("data"), "ranks 1, 5");
+  EXPECT_EQ(rendezvous.Missing("data"), (std::vector<uint32_t>{1, 5}));
   TRIBUTARY_EXPECT_OK(rendezvous.Put(Of(1, ranks, "one")));
   TRIBUTARY_EXPECT_OK(rendezvous.Put(Of(1, ranks, "one")));  // again
   EXPECT_FALSE(rendezvous.IsComplete("data"));
   EXPECT_THAT(To(1, rendezvous), ElementsAre("nothing"));
-  EXPECT_EQ(rendezvous.Missing("data"), "rank 5");
+  EXPECT_EQ(rendezvous.Missing("data"), std::vector<uint32_t>{5});
   TRIBUTARY_EXPECT_OK(rendezvous.Put(Of(5, ranks, "five")));
   EXPECT_TRUE(rendezvous.IsComplete("data"));
   EXPECT_THAT(To(5, rendezvous), ElementsAre("one", "five", "three"));

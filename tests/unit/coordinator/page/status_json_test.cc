@@ -23,7 +23,7 @@ v1::JobStatusResponse RunningStatus() {
   server->set_role(v1::ROLE_SERVER);
   server->set_host("node-a");
   server->set_alive(true);
-  server->add_waiting_for_ranks(1);
+  server->mutable_wait()->add_ranks(1);
   status.add_members()->set_role(v1::ROLE_WORKER);
   return status;
 }
@@ -79,8 +79,8 @@ TEST(StatusJsonTest, OneLineIsOneLineAndADivergedLossIsNull) {
 TEST(StatusJsonTest, AWaitTellsSinceWhenAndAFailedCheckpointWhy) {
   v1::JobStatusResponse status = RunningStatus();
   EXPECT_FALSE(Json::parse(StatusJson(status, true)).contains("waits_for"));
-  status.set_waits_for("waiting for server 1");
-  status.set_waits_seconds(2.5);
+  status.mutable_wait()->set_text("waiting for server 1");
+  status.mutable_wait()->set_seconds(2.5);
   status.set_checkpoint_every_steps(20);
   status.set_checkpoint_error("server 0: no space");
   const Json json = Json::parse(StatusJson(status, true));
@@ -118,7 +118,7 @@ TEST(StatusJsonTest, ALastStepHasTheKeysOfMetricsAndEventsAreInOrder) {
 // object.
 TEST(StatusJsonTest, TextOfAMemberIsEscaped) {
   v1::JobStatusResponse status = RunningStatus();
-  status.mutable_members(0)->set_waiting_for("</script>\"\n\x01");
+  status.mutable_members(0)->mutable_wait()->set_text("</script>\"\n\x01");
   status.mutable_members(0)->set_device("\xff\xfe");
   const std::string line = StatusJson(status, /*one_line=*/true);
   EXPECT_EQ(line.find('\n'), line.size() - 1);

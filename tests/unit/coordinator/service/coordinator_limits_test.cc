@@ -152,7 +152,7 @@ TEST_F(CoordinatorLimitsTest, AThousandMembersThatWaitForMuchAreShown) {
       beat.set_incarnation(place.incarnation());
       beat.set_job_id(place.job_id());
       beat.set_term(place.term());
-      beat.set_waiting_for(std::string(4096, 'w'));
+      beat.mutable_wait()->set_text(std::string(4096, 'w'));
       TRIBUTARY_ASSERT_OK(coordinator_->control().Heartbeat(beat));
     }
   }

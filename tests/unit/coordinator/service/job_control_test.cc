@@ -136,26 +136,26 @@ TEST(JobControlTest, AServersWaitIsOverWhenAllHaveFinishedItsStep) {
   const auto worker = Join(control, v1::ROLE_WORKER, "worker");
   Declare(control, worker);
   v1::HeartbeatRequest of_server = Beat(v1::ROLE_SERVER, server);
-  of_server.set_waiting_for("step 3: rank 0");
-  of_server.add_waiting_for_ranks(0);
-  of_server.set_waiting_for_step(3);
+  of_server.mutable_wait()->set_text("step 3: rank 0");
+  of_server.mutable_wait()->add_ranks(0);
+  of_server.mutable_wait()->set_step(3);
   ASSERT_TRUE(control.Heartbeat(of_server).ok());
   const auto waits = [&control] { return control.Snapshot().members(0); };
   v1::HeartbeatRequest of_worker = Beat(v1::ROLE_WORKER, worker);
   for (int64_t step = 1; step <= 3; ++step) {
-    EXPECT_EQ(waits().waiting_for(), "step 3: rank 0") << "before " << step;
-    EXPECT_EQ(waits().waiting_for_ranks_size(), 1);
+    EXPECT_EQ(waits().wait().text(), "step 3: rank 0") << "before " << step;
+    EXPECT_EQ(waits().wait().ranks_size(), 1);
     *of_worker.add_steps() = Step(step);
     of_worker.set_begun_step(step);
     ASSERT_TRUE(control.Heartbeat(of_worker).ok());
     of_worker.clear_steps();
   }
-  EXPECT_EQ(waits().waiting_for(), "");
-  EXPECT_EQ(waits().waiting_for_ranks_size(), 1) << "`why` takes samples";
-  of_server.set_waiting_for("the job's plan");
-  of_server.set_waiting_for_step(0);
+  EXPECT_EQ(waits().wait().text(), "");
+  EXPECT_EQ(waits().wait().ranks_size(), 1) << "`why` takes samples";
+  of_server.mutable_wait()->set_text("the job's plan");
+  of_server.mutable_wait()->set_step(0);
   ASSERT_TRUE(control.Heartbeat(of_server).ok());
-  EXPECT_EQ(waits().waiting_for(), "the job's plan");
+  EXPECT_EQ(waits().wait().text(), "the job's plan");
 }
 
 TEST(JobControlTest, TheWaitForAStepIsCountedFromTheLastOne) {

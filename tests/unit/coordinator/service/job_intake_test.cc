@@ -85,7 +85,7 @@ TEST_F(JobIntakeTest, ItTellsItsStatusAndCanBeStopped) {
   const v1::JobStatusResponse status = client->GetJobStatus(kSoon).value();
   EXPECT_EQ(status.name(), "mine");
   EXPECT_EQ(status.phase(), v1::JOB_PHASE_WAITING);
-  EXPECT_EQ(status.waits_for(),
+  EXPECT_EQ(status.wait().text(),
             "waiting for the job's program to say what it trains");
   EXPECT_FALSE(intake_->stop_reason().has_value());
   v1::StopJobRequest request;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "common/status/cause.h"
 #include "tests/unit/coordinator/service/job_control_fixture.h"
 
 namespace tributary {
@@ -92,24 +93,24 @@ TEST(JobStopTest, TheStatusSaysWhatTheJobWaitsForAndSinceWhen) {
   SmallJob job(/*at_end=*/true);
   job.clock.AdvanceMicros(3'000'000);
   v1::JobStatusResponse status = job.control.Snapshot();
-  EXPECT_EQ(status.waits_for(), "waiting for the model");
-  EXPECT_EQ(status.waits_seconds(), 3);
+  EXPECT_EQ(status.wait().text(), "waiting for the model");
+  EXPECT_EQ(status.wait().seconds(), 3);
   Declare(job.control, job.worker);
   status = job.control.Snapshot();
-  EXPECT_EQ(status.waits_for(), "");
-  EXPECT_EQ(status.waits_seconds(), 0);
+  EXPECT_EQ(status.wait().text(), "");
+  EXPECT_EQ(status.wait().seconds(), 0);
   EXPECT_EQ(status.job_id(), 1u);
-  job.control.SetWaits("waiting for room");
+  job.control.SetWaits(WaitFor("waiting for room"));
   job.clock.AdvanceMicros(500'000);
-  job.control.SetWaits("waiting for more room");
-  EXPECT_EQ(job.control.Snapshot().waits_for(), "waiting for more room");
-  EXPECT_EQ(job.control.Snapshot().waits_seconds(), 0.5);
+  job.control.SetWaits(WaitFor("waiting for more room"));
+  EXPECT_EQ(job.control.Snapshot().wait().text(), "waiting for more room");
+  EXPECT_EQ(job.control.Snapshot().wait().seconds(), 0.5);
   job.control.MemberLost(v1::ROLE_WORKER, 0, 0, "killed");
   job.clock.AdvanceMicros(2'000'000);
   status = job.control.Snapshot();
-  EXPECT_NE(status.waits_for().find("in the place of worker 0"),
+  EXPECT_NE(status.wait().text().find("in the place of worker 0"),
             std::string::npos);
-  EXPECT_EQ(status.waits_seconds(), 2);
+  EXPECT_EQ(status.wait().seconds(), 2);
 }
 
 TEST(JobStopTest, TheStatusHasEachWorkersLastStepAndTheFailedCheckpoint) {

@@ -105,12 +105,12 @@ TEST_F(TakeCheckpointTest, IsOfTheHighestStepThatAnyWorkerHasBegun) {
   EXPECT_EQ(answer.checkpoint_step(), 0) << "worker 1 may begin more";
   EXPECT_EQ(Take(5).status().message(),
             "waits for worker 1 to report the last step");
-  EXPECT_EQ(control_->Snapshot().waits_for(), "") << "it may be over soon";
+  EXPECT_EQ(control_->Snapshot().wait().text(), "") << "it may be over soon";
   clock_.AdvanceMicros(1'000'000);
-  EXPECT_EQ(control_->Snapshot().waits_for(),
+  EXPECT_EQ(control_->Snapshot().wait().text(),
             "a checkpoint that was asked for waits for worker 1 to report the "
             "last step");
-  EXPECT_EQ(control_->Snapshot().waits_seconds(), 1);
+  EXPECT_EQ(control_->Snapshot().wait().seconds(), 1);
   answer = Send(Held(1, 4, 1));
   EXPECT_EQ(answer.hold(), 1u);
   EXPECT_EQ(answer.checkpoint_step(), 6);

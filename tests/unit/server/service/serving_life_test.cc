@@ -64,7 +64,7 @@ TEST_F(ServingLifeTest, EndsWithTheErrorOfTheJob) {
 
 TEST_F(ServingLifeTest, EndsWhenTheShardCannotContinue) {
   ServePlan(1);
-  life_.OnNews(kInForce, "a gradient is not finite");
+  life_.OnNews(kInForce, absl::InternalError("a gradient is not finite"));
   EXPECT_EQ(life_.next(), Next::kEnd);
   EXPECT_THAT(life_.status(), StatusIs(absl::StatusCode::kInternal,
                                        "a gradient is not finite"));
@@ -72,7 +72,8 @@ TEST_F(ServingLifeTest, EndsWhenTheShardCannotContinue) {
 
 TEST_F(ServingLifeTest, ANewPlanComesBeforeAFatalErrorOfTheOldOne) {
   ServePlan(1);
-  life_.OnNews(absl::OkStatus(), "a gradient is not finite");
+  life_.OnNews(absl::OkStatus(),
+               absl::InternalError("a gradient is not finite"));
   EXPECT_EQ(life_.next(), Next::kGetPlan);
 }
 

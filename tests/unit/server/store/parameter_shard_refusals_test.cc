@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "common/status/cause.h"
 #include "server/store/rejection.h"
 #include "tests/unit/server/store/parameter_shard_fixture.h"
 
@@ -141,8 +142,8 @@ TEST_F(ParameterShardTest, ARefusalCarriesItsReason) {
 TEST_F(ParameterShardTest, AGradientThatIsNotFiniteIsRefusedByName) {
   ParameterShard::Options options;
   options.training.policy = std::make_unique<BulkSynchronous>();
-  std::string fatal;
-  options.on_fatal = [&fatal](const std::string& why) { fatal = why; };
+  absl::Status fatal;
+  options.on_fatal = [&fatal](const absl::Status& why) { fatal = why; };
   Create(std::move(options));
   Initialize();
   Contribution bad = Make(0, 0, 1.0f);
@@ -151,7 +152,7 @@ TEST_F(ParameterShardTest, AGradientThatIsNotFiniteIsRefusedByName) {
   EXPECT_THAT(**Push(bad),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        "rank 0 for step 1 is not finite in \"w\", element 2"));
-  EXPECT_NE(fatal, "");
+  EXPECT_EQ(CauseOf(fatal), v1::CAUSE_DIVERGENCE);
   EXPECT_EQ(shard_->counters().nonfinite, 1u);
   EXPECT_EQ(First(Push(Make(0, 0, 1.0f))), -1.0f) << "nothing was taken of it";
 }
