@@ -13,14 +13,15 @@
 #include "cli/terminal/progress_line.h"
 #include "common/host/format_bytes.h"
 #include "common/status/printable.h"
+#include "common/wire/role_name.h"
 #include "coordinator/service/job_status.h"
 
 namespace tributary {
 namespace {
 
 std::string MemberLine(const v1::MemberStatus& member) {
-  const std::string name = absl::StrCat(
-      member.role() == v1::ROLE_SERVER ? "server " : "worker ", member.index());
+  const std::string name =
+      absl::StrCat(RoleName(member.role()), " ", member.index());
   if (member.host().empty()) return absl::StrFormat("  %-11s not here", name);
   std::string line = absl::StrFormat(
       "  %-11s %-5s  step %-8d heard %.1f s ago  peak %10s  %s", name,

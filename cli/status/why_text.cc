@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "cli/jobs/run_outcome.h"
 #include "cli/terminal/format.h"
+#include "common/wire/role_name.h"
 
 namespace tributary {
 namespace {
@@ -94,9 +95,8 @@ absl::string_view CauseWord(WhyCause cause) {
 }
 
 std::string MemberText(const v1::MemberStatus& member) {
-  return absl::StrCat(member.role() == v1::ROLE_SERVER ? "server " : "worker ",
-                      member.index(), " (", member.host(), ", pid ",
-                      member.pid(), ")");
+  return absl::StrCat(RoleName(member.role()), " ", member.index(), " (",
+                      member.host(), ", pid ", member.pid(), ")");
 }
 
 std::string OpenStepText(const v1::JobStatusResponse& status) {

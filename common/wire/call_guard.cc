@@ -13,6 +13,7 @@
 #include "common/status/status_macros.h"
 #include "common/wire/caller_proof.h"
 #include "common/wire/grpc_status.h"
+#include "common/wire/role_name.h"
 #include "spdlog/spdlog.h"
 
 namespace tributary {
@@ -75,11 +76,7 @@ absl::Status Caller::MayRegisterAs(v1::Role role) const {
 // Anybody may watch, so all observers share one account.
 PeerConnections::CallerAccount Caller::Account() const {
   if (place && place->role != v1::ROLE_OBSERVER) {
-    return {absl::StrCat(place->role == v1::ROLE_SERVER   ? "server "
-                         : place->role == v1::ROLE_WORKER ? "worker "
-                                                          : "coordinator ",
-                         place->index),
-            true};
+    return {absl::StrCat(RoleName(place->role), " ", place->index), true};
   }
   if (place) return {"observers", false};
   return {identity ? identity->Uri() : has_token ? "token" : "somebody", false};

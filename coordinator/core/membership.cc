@@ -7,6 +7,7 @@
 #include "common/host/address.h"
 #include "common/status/status_macros.h"
 #include "common/status/utf8.h"
+#include "common/wire/role_name.h"
 #include "coordinator/core/name_list.h"
 
 namespace tributary {
@@ -14,10 +15,6 @@ namespace {
 
 constexpr size_t kMaxNameBytes = 256;
 constexpr size_t kMaxSentenceBytes = 4096;
-
-const char* RoleName(v1::Role role) {
-  return role == v1::ROLE_SERVER ? "server" : "worker";
-}
 
 absl::Status CheckRegistration(const v1::RegisterRequest& request,
                                size_t num_places) {
@@ -76,8 +73,7 @@ MemberFigures MemberFigures::Of(const v1::HeartbeatRequest& heartbeat,
 }
 
 std::string Place::ShortName() const {
-  return absl::StrCat(role == v1::ROLE_SERVER ? "server" : "worker", " ",
-                      index);
+  return absl::StrCat(RoleName(role), " ", index);
 }
 
 std::string Place::Name() const {

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/member/step_seconds.h"
+#include "common/wire/role_name.h"
 #include "coordinator/service/job_status.h"
 
 namespace tributary {
@@ -24,12 +25,10 @@ Json StepJson(const v1::StepReport& report) {
 }
 
 Json MemberJson(const v1::MemberStatus& member) {
-  Json json = {{"role", member.role() == v1::ROLE_SERVER ? "server" : "worker"},
-               {"index", member.index()},
-               {"alive", member.alive()},
-               {"finished", member.finished()},
-               {"holders", member.holders()},
-               {"losses", member.losses()}};
+  Json json = {
+      {"role", RoleName(member.role())}, {"index", member.index()},
+      {"alive", member.alive()},         {"finished", member.finished()},
+      {"holders", member.holders()},     {"losses", member.losses()}};
   if (member.host().empty()) return json;  // never held
   json["host"] = member.host();
   json["pid"] = member.pid();

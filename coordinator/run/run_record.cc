@@ -16,6 +16,7 @@
 #include "common/base/limits.h"
 #include "common/member/step_seconds.h"
 #include "common/status/cause.h"
+#include "common/wire/role_name.h"
 #include "coordinator/run/environment_record.h"
 
 namespace tributary {
@@ -51,15 +52,14 @@ Json ProcessesJson(const RunSummary& summary) {
        {"peak_memory_bytes", summary.coordinator_peak_memory_bytes}});
   for (const v1::MemberStatus& member : summary.members) {
     if (member.host().empty()) continue;  // it never joined
-    json.push_back(
-        {{"role", member.role() == v1::ROLE_SERVER ? "server" : "worker"},
-         {"index", member.index()},
-         {"host", member.host()},
-         {"pid", member.pid()},
-         {"device", member.device()},
-         {"peak_memory_bytes", member.peak_memory_bytes()},
-         {"bytes_sent", member.bytes_sent()},
-         {"bytes_received", member.bytes_received()}});
+    json.push_back({{"role", RoleName(member.role())},
+                    {"index", member.index()},
+                    {"host", member.host()},
+                    {"pid", member.pid()},
+                    {"device", member.device()},
+                    {"peak_memory_bytes", member.peak_memory_bytes()},
+                    {"bytes_sent", member.bytes_sent()},
+                    {"bytes_received", member.bytes_received()}});
     if (member.role() == v1::ROLE_SERVER) {
       json.back()["optimizer_seconds"] = member.optimizer_seconds();
     }

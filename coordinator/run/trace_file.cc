@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/status/status_macros.h"
+#include "common/wire/role_name.h"
 
 namespace tributary {
 namespace {
@@ -41,7 +42,7 @@ std::vector<std::string> TraceLines(const TraceBatch& batch) {
       events.push_back(EventJson(batch.events[i]));
     }
     const Json line = {
-        {"role", batch.role == v1::ROLE_SERVER ? "server" : "worker"},
+        {"role", RoleName(batch.role)},
         {"index", batch.index},
         {"incarnation", batch.incarnation},
         {"host", batch.host},

@@ -7,6 +7,7 @@
 #include "common/status/printable.h"
 #include "common/status/status_macros.h"
 #include "common/wire/grpc_status.h"
+#include "common/wire/role_name.h"
 #include "spdlog/spdlog.h"
 #include "tributary/v1/coordinator_service.grpc.pb.h"
 
@@ -18,17 +19,6 @@ absl::Status Give(absl::StatusOr<T> result, T* response) {
   if (!result.ok()) return result.status();
   *response = *std::move(result);
   return absl::OkStatus();
-}
-
-const char* NameOf(v1::Role role) {
-  switch (role) {
-    case v1::ROLE_SERVER:
-      return "server";
-    case v1::ROLE_WORKER:
-      return "worker";
-    default:
-      return "observer";
-  }
 }
 
 class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
@@ -50,7 +40,7 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
       TRIBUTARY_RETURN_IF_ERROR(caller.MayRegisterAs(request->role()));
       TRIBUTARY_RETURN_IF_ERROR(Give(control_->Register(*request), response));
       if (!caller.unchecked && request->arithmetic().empty()) {
-        spdlog::info("registered {} {}: {}", NameOf(request->role()),
+        spdlog::info("registered {} {}: {}", RoleName(request->role()),
                      response->index(), caller.Name());
       }
       return absl::OkStatus();
@@ -76,8 +66,9 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
       TRIBUTARY_RETURN_IF_ERROR(caller.SpeaksFor(
           request->role(), request->index(), request->incarnation()));
       if (!request->error().empty() && !caller.unchecked) {
-        spdlog::warn("{} {} reports that it fails: {}", NameOf(request->role()),
-                     request->index(), caller.Name());
+        spdlog::warn("{} {} reports that it fails: {}",
+                     RoleName(request->role()), request->index(),
+                     caller.Name());
       }
       return Give(control_->Heartbeat(*request), response);
     });

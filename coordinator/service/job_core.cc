@@ -12,6 +12,7 @@
 #include "common/plan/plan_codec.h"
 #include "common/status/cause.h"
 #include "common/status/status_macros.h"
+#include "common/wire/role_name.h"
 #include "coordinator/core/state_file.h"
 #include "coordinator/service/checkpoint_holders.h"
 #include "coordinator/service/job_status.h"
@@ -146,10 +147,9 @@ absl::StatusOr<v1::RegisterResponse> JobCore::Register(
                 place.recomputes() ? ", unlike a process before it" : "");
   } else {
     spdlog::info("{} {} is {} (pid {}){}{}, incarnation {}",
-                 request.role() == v1::ROLE_SERVER ? "server" : "worker",
-                 place.index(), request.host(), request.pid(),
-                 request.address().empty() ? "" : " at ", request.address(),
-                 place.incarnation());
+                 RoleName(request.role()), place.index(), request.host(),
+                 request.pid(), request.address().empty() ? "" : " at ",
+                 request.address(), place.incarnation());
   }
   return place;
 }

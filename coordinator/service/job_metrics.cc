@@ -9,13 +9,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/wire/role_name.h"
 
 namespace tributary {
 namespace {
-
-const char* RoleName(v1::Role role) {
-  return role == v1::ROLE_SERVER ? "server" : "worker";
-}
 
 constexpr std::array<std::pair<v1::JobPhase, const char*>, 5> kPhases = {
     {{v1::JOB_PHASE_WAITING, "waiting"},

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/job/job_options.h"
 #include "common/status/status_macros.h"
+#include "common/wire/role_name.h"
 
 namespace tributary {
 
@@ -22,8 +23,7 @@ std::string LocalAddress(const std::string& address) {
 absl::Status MemberProcesses::Start(v1::Role role, int index, const Host& host,
                                     const std::string& metrics_listen,
                                     std::vector<std::string> command) {
-  const std::string name =
-      absl::StrCat(role == v1::ROLE_SERVER ? "server-" : "worker-", index);
+  const std::string name = absl::StrCat(RoleName(role), "-", index);
   if (!metrics_listen.empty()) {
     command.insert(command.end(), {"--metrics-listen", metrics_listen});
   }

@@ -39,7 +39,7 @@ class ArrayFiles {
 
  private:
   absl::Status StoreFile(size_t file, const RowRange& range,
-                         RecordFile* records) const;
+                         StoredRecords* records) const;
 
   const InputFiles& files_;
   const ReadHeader read_header_;
@@ -70,7 +70,7 @@ absl::Status ArrayFiles::Open() {
 }
 
 absl::Status ArrayFiles::StoreFile(size_t number, const RowRange& range,
-                                   RecordFile* records) const {
+                                   StoredRecords* records) const {
   TRIBUTARY_ASSIGN_OR_RETURN(const std::unique_ptr<InputFile> file,
                              files_.Open(number));
   TRIBUTARY_RETURN_IF_ERROR(read_header_(file.get()).status());
@@ -113,7 +113,7 @@ absl::StatusOr<StoredRows::Array> ArrayFiles::Store(
     const RowRange& range) const {
   StoredRows::Array array{
       .file =
-          RecordFile(row_size() * static_cast<int64_t>(NpyTypeSize(type()))),
+          StoredRecords(row_size() * static_cast<int64_t>(NpyTypeSize(type()))),
       .type = type()};
   int64_t first = 0;  // of the file, among all rows
   for (size_t i = 0; i < files_.size(); ++i) {

@@ -67,7 +67,7 @@ class CsvScratch {
   // `width` values of four bytes each row.
   absl::StatusOr<StoredRows::Array> Array(ScratchFile* file, int64_t width,
                                           NpyType type) const {
-    StoredRows::Array array{.file = RecordFile(4 * width), .type = type};
+    StoredRows::Array array{.file = StoredRecords(4 * width), .type = type};
     TRIBUTARY_ASSIGN_OR_RETURN(std::shared_ptr<const RandomAccessFile> stored,
                                file->Finish());
     array.file.Append(std::move(stored), 0, rows_);

@@ -39,7 +39,7 @@ absl::Status Decode(NpyType type, const std::vector<uint8_t>& bytes,
 }
 
 // The records of these rows, one after the other.
-absl::StatusOr<std::vector<uint8_t>> RecordsOf(const RecordFile& file,
+absl::StatusOr<std::vector<uint8_t>> RecordsOf(const StoredRecords& file,
                                                absl::Span<const int64_t> rows) {
   std::vector<uint8_t> bytes(rows.size() * file.record_bytes());
   TRIBUTARY_RETURN_IF_ERROR(file.Read(rows, bytes.data()));
@@ -252,8 +252,8 @@ absl::Status StoredRows::CheckUnchanged() const {
 
 absl::Status StoredRows::Compare(const std::vector<uint32_t>& checksums) const {
   size_t next = 0;
-  return AddAll([&](const RecordFile& file, int64_t first, const RawData& part,
-                    uint32_t so_far) {
+  return AddAll([&](const StoredRecords& file, int64_t first,
+                    const RawData& part, uint32_t so_far) {
            if (so_far == checksums[next++]) return absl::OkStatus();
            return absl::DataLossError(absl::StrCat(
                file.Places(first, first + part.rows - 1),
@@ -267,7 +267,7 @@ absl::StatusOr<uint32_t> StoredRows::Checksum(RawData* rounded) const {
   std::vector<uint32_t> checksums;
   TRIBUTARY_ASSIGN_OR_RETURN(
       const uint32_t checksum,
-      AddAll([&](const RecordFile&, int64_t, const RawData& part,
+      AddAll([&](const StoredRecords&, int64_t, const RawData& part,
                  uint32_t so_far) {
         checksums.push_back(so_far);
         AddRounding(part.rounding, &rounded->rounding);

@@ -14,7 +14,7 @@
 #include "absl/types/span.h"
 #include "worker/data/raw_data.h"
 #include "worker/data/readers/npy_header.h"
-#include "worker/data/stream/record_file.h"
+#include "worker/data/stream/stored_records.h"
 
 namespace tributary {
 
@@ -24,7 +24,7 @@ namespace tributary {
 class StoredRows {
  public:
   struct Array {
-    RecordFile file;  // a record is the values of one row
+    StoredRecords file;  // a record is the values of one row
     NpyType type = NpyType::kFloat32;
   };
   struct Columns {
@@ -99,7 +99,7 @@ class StoredRows {
   // after(file, first row, part, checksum so far) for each part, and returns
   // its first error.
   using AfterPart =
-      std::function<absl::Status(const RecordFile& file, int64_t first,
+      std::function<absl::Status(const StoredRecords& file, int64_t first,
                                  const RawData& part, uint32_t so_far)>;
   absl::StatusOr<uint32_t> AddAll(const AfterPart& after) const;
   absl::StatusOr<std::vector<RandomAccessFile::Stamp>> ReadStamps() const;

@@ -81,11 +81,12 @@ absl::StatusOr<StoredRows::Columns> StoreText(const InputFiles& files,
   columns.layout.num_tokens = static_cast<int64_t>(vocabulary->tokens.size());
   columns.layout.targets.kind = TargetKind::kClass;
   columns.layout.targets.width = options.length;
-  columns.tokens = {.file = RecordFile((options.length + 1) * kTokenBytes,
-                                       options.stride * kTokenBytes),
+  columns.tokens = {.file = StoredRecords((options.length + 1) * kTokenBytes,
+                                          options.stride * kTokenBytes),
                     .type = NpyType::kInt32};
   columns.tokens->file.Append(ids, 0, rows.rows);
-  columns.stream = {.file = RecordFile(kTokenBytes), .type = NpyType::kInt32};
+  columns.stream = {.file = StoredRecords(kTokenBytes),
+                    .type = NpyType::kInt32};
   columns.stream->file.Append(ids, 0, rows.tokens);
   return columns;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/data/stream/record_file.h"
+#include "worker/data/stream/stored_records.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -74,26 +74,26 @@ absl::Status RandomAccessFile::Read(int64_t offset, size_t size,
   return absl::OkStatus();
 }
 
-void RecordFile::Append(std::shared_ptr<const RandomAccessFile> file,
-                        int64_t offset, int64_t count, int64_t first) {
+void StoredRecords::Append(std::shared_ptr<const RandomAccessFile> file,
+                           int64_t offset, int64_t count, int64_t first) {
   const int64_t begin = this->count();
   parts_.push_back({std::move(file), offset, begin, begin + count, first});
 }
 
-const RecordFile::Part& RecordFile::PartOf(int64_t record) const {
+const StoredRecords::Part& StoredRecords::PartOf(int64_t record) const {
   TRIBUTARY_CHECK(record >= 0 && record < count());
   return *std::upper_bound(
       parts_.begin(), parts_.end(), record,
       [](int64_t number, const Part& part) { return number < part.end; });
 }
 
-std::string RecordFile::Place(int64_t record) const {
+std::string StoredRecords::Place(int64_t record) const {
   const Part& part = PartOf(record);
   return absl::StrCat(part.file->name(), ": row ",
                       part.first + record - part.begin);
 }
 
-std::string RecordFile::Places(int64_t first, int64_t last) const {
+std::string StoredRecords::Places(int64_t first, int64_t last) const {
   const Part& part = PartOf(first);
   if (last >= part.end) return absl::StrCat(Place(first), " to ", Place(last));
   return absl::StrCat(part.file->name(), ": rows ",
@@ -101,7 +101,7 @@ std::string RecordFile::Places(int64_t first, int64_t last) const {
                       part.first + last - part.begin);
 }
 
-absl::StatusOr<std::vector<RandomAccessFile::Stamp>> RecordFile::ReadStamps()
+absl::StatusOr<std::vector<RandomAccessFile::Stamp>> StoredRecords::ReadStamps()
     const {
   std::vector<RandomAccessFile::Stamp> stamps;
   for (const Part& part : parts_) {
@@ -110,10 +110,10 @@ absl::StatusOr<std::vector<RandomAccessFile::Stamp>> RecordFile::ReadStamps()
   return stamps;
 }
 
-absl::Status RecordFile::ReadGroup(const Part& part,
-                                   absl::Span<const int64_t> records,
-                                   std::vector<uint8_t>* scratch,
-                                   uint8_t* out) const {
+absl::Status StoredRecords::ReadGroup(const Part& part,
+                                      absl::Span<const int64_t> records,
+                                      std::vector<uint8_t>* scratch,
+                                      uint8_t* out) const {
   const int64_t first = records.front();
   const int64_t span = (records.back() - first) * pitch_ + record_bytes_;
   const int64_t offset = part.offset + (first - part.begin) * pitch_;
@@ -131,8 +131,8 @@ absl::Status RecordFile::ReadGroup(const Part& part,
   return absl::OkStatus();
 }
 
-absl::Status RecordFile::Read(absl::Span<const int64_t> records,
-                              uint8_t* out) const {
+absl::Status StoredRecords::Read(absl::Span<const int64_t> records,
+                                 uint8_t* out) const {
   std::vector<uint8_t> scratch;
   for (size_t begin = 0; begin < records.size();) {
     const Part& part = PartOf(records[begin]);

@@ -47,14 +47,14 @@ class RandomAccessFile {
 };
 
 // Records of one size that lie in one or several files: the rows of an array.
-class RecordFile {
+class StoredRecords {
  public:
   // Records of `record_bytes`; each begins `pitch` bytes after the one before,
   // so they overlap if pitch < record_bytes.
-  RecordFile(int64_t record_bytes, int64_t pitch)
+  StoredRecords(int64_t record_bytes, int64_t pitch)
       : record_bytes_(record_bytes), pitch_(pitch) {}
-  explicit RecordFile(int64_t record_bytes)
-      : RecordFile(record_bytes, record_bytes) {}
+  explicit StoredRecords(int64_t record_bytes)
+      : StoredRecords(record_bytes, record_bytes) {}
 
   // The next `count` records begin at `offset` of the file, with the one that
   // has the number `first` there.
