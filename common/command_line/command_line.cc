@@ -4,7 +4,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iterator>
-#include <regex>
 #include <sstream>
 #include <utility>
 
@@ -141,11 +140,15 @@ ParseResult EmptyValueError(const CLI::App& app, int argc,
           absl::StrCat(empty, " wants a value, got none")};
 }
 
-// CLI11's "Value two not in range 1 to 8", in our words.
-std::string RangeText(const std::string& text) {
-  static const std::regex cli11("(.*): Value (.*) not in range (\\S+ to \\S+)");
-  return std::regex_replace(text, cli11,
-                            "$1 wants a number from $3, got \"$2\"");
+// In our words; a ValidationError would name the option twice.
+void CheckNumber(CLI::Option* option, const CLI::Range& range,
+                 const std::string& wanted) {
+  const auto check = [option, range, wanted](const std::string& value) {
+    if (range(value).empty()) return "";
+    throw CLI::ConversionError(absl::StrCat(option->get_name(), " wants ",
+                                            wanted, ", got \"", value, "\""));
+  };
+  option->check(check, range.get_description());
 }
 
 }  // namespace
@@ -191,22 +194,24 @@ Option& Option::OnePerFlag() {
 }
 
 Option& Option::Range(int first, int last) {
-  option_->check(CLI::Range(first, last));
+  CheckNumber(option_, CLI::Range(first, last),
+              absl::StrCat("a number from ", first, " to ", last));
   return *this;
 }
 
 Option& Option::Range(double first, double last) {
-  option_->check(CLI::Range(first, last));
+  CheckNumber(option_, CLI::Range(first, last),
+              absl::StrCat("a number from ", first, " to ", last));
   return *this;
 }
 
 Option& Option::Positive() {
-  option_->check(CLI::PositiveNumber);
+  CheckNumber(option_, CLI::PositiveNumber, "a number above 0");
   return *this;
 }
 
 Option& Option::NonNegative() {
-  option_->check(CLI::NonNegativeNumber);
+  CheckNumber(option_, CLI::NonNegativeNumber, "a number of at least 0");
   return *this;
 }
 
@@ -379,7 +384,7 @@ ParseResult CommandLine::Parse(int argc, const char* const* argv) {
               FirstUnexpected(*app_, argc, argv)};
     }
     return {ParseResult::Kind::kWrong,
-            RangeText(absl::StrReplaceAll(error.what(), {{"\n", " "}}))};
+            absl::StrReplaceAll(error.what(), {{"\n", " "}})};
   }
 }
 

@@ -11,9 +11,11 @@
 namespace tributary {
 namespace {
 
+using ::testing::HasSubstr;
+
 enum class Color { kRed, kGreen };
 
-// "tool paint FILE --color red|green --width N", "tool list".
+// "tool paint FILE --color red|green --width N --coats X", "tool list".
 class ParseCommandLineTest : public ::testing::Test {
  protected:
   ParseCommandLineTest() {
@@ -23,6 +25,7 @@ class ParseCommandLineTest : public ::testing::Test {
                            {{"red", Color::kRed}, {"green", Color::kGreen}},
                            "the color");
     paint.AddOption("--width", &width_).Range(1, 9);
+    paint.AddOption("--coats", &coats_).Positive();
     program_.AddCommand("list", "Lists.");
   }
 
@@ -40,6 +43,7 @@ class ParseCommandLineTest : public ::testing::Test {
   std::string file_;
   Color color_ = Color::kRed;
   int width_ = 0;
+  double coats_ = 1;
 };
 
 TEST_F(ParseCommandLineTest, ARightCommandLineIsRead) {
@@ -55,6 +59,8 @@ TEST_F(ParseCommandLineTest, AValueOutsideTheRangeIsQuoted) {
               std::string("--width wants a number from 1 to 9, got \"") +
                   value + "\" (try tool paint --help)");
   }
+  EXPECT_THAT(ErrorOf({"paint", "--coats", "0"}),
+              HasSubstr("--coats wants a number above 0, got \"0\" ("));
 }
 
 TEST_F(ParseCommandLineTest, AWrongNameGetsTheNearestOne) {
