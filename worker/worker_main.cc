@@ -3,6 +3,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/version.h"
@@ -173,25 +175,31 @@ absl::Status CheckServeLinks(const tributary::AccessOptions& access,
   return clear.CheckListenInClear(listen);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  tributary::SetDeviceEnvironment();
-  tributary::EndOnSignal();
-  tributary::KeepFilesPrivate();
-  tributary::WorkerOptions options;
+// All that the command line can say.
+struct Given {
+  tributary::WorkerOptions worker;
+  double join_seconds = absl::ToDoubleSeconds(worker.join_timeout);
   tributary::TelemetryOptions telemetry{.log = {.role = "worker"}};
-  double join_seconds = absl::ToDoubleSeconds(options.join_timeout);
+  tributary::AccessOptions access;
+  TestOptions tests;
+  // Instead of working:
+  tributary::MeasurementOptions measurement;
+  tributary::PredictionOptions prediction;
+  std::string check_data;
+  std::vector<std::string> compare_data;
+
+  bool works() const {
+    return check_data.empty() && compare_data.empty() &&
+           !measurement.wanted() && !prediction.wanted();
+  }
+};
+
+void AddWorkerOptions(tributary::CommandLine& program, Given* given) {
+  tributary::WorkerOptions& options = given->worker;
   const std::map<std::string, tributary::v1::Device> devices = {
       {"auto", tributary::v1::DEVICE_AUTO},
       {"cpu", tributary::v1::DEVICE_CPU},
       {"cuda", tributary::v1::DEVICE_CUDA}};
-  tributary::CommandLine program(
-      "tributary-worker: computes gradients on its share of the data and\n"
-      "pushes them to the servers. Job and rank it gets from the coordinator;\n"
-      "the data lies where the job file says, on this machine.\n\n"
-      "  tributary-worker --coordinator 10.0.0.1:7070\n",
-      "tributary-worker", absl::StrCat("tributary ", tributary::kVersion));
   program.AddOption("--coordinator", &options.coordinator,
                     "host:port of the coordinator");
   program.AddOption("--index", &options.index,
@@ -203,13 +211,12 @@ int main(int argc, char** argv) {
       "which of this machine's CUDA devices to compute on, modulo\n"
       "their number; default: the rank of the job");
   program
-      .AddOption("--join-timeout", &join_seconds,
+      .AddOption("--join-timeout", &given->join_seconds,
                  "seconds to wait for the coordinator and for a free place")
       .ShowDefault()
       .Positive();
-  tributary::AccessOptions access;
-  tributary::AddListenerAccessFlags(program, &access);
-  tributary::AddInsecureGroupsFlag(program, &access.insecure_groups);
+  tributary::AddListenerAccessFlags(program, &given->access);
+  tributary::AddInsecureGroupsFlag(program, &given->access.insecure_groups);
   program
       .AddOption("--data-root", &options.data_roots,
                  "read data and initial weights below this folder alone; may\n"
@@ -217,58 +224,78 @@ int main(int argc, char** argv) {
       .TypeName("FOLDER")
       .OnePerFlag();
   tributary::AddCheckpointRootFlag(program, &options.checkpoint_roots);
-  tributary::AddTelemetryOptions(program, &telemetry);
-  tributary::MeasurementOptions measurement;
-  AddMeasurementOptions(program, &measurement);
-  tributary::PredictionOptions prediction;
-  AddPredictionOptions(program, &prediction);
-  TestOptions tests;
-  AddTestOptions(program, &tests, &options);
-  std::string check_data;
-  program.AddOption("--check-data", &check_data,
+  tributary::AddTelemetryOptions(program, &given->telemetry);
+}
+
+void AddOptionsInsteadOfWork(tributary::CommandLine& program, Given* given) {
+  AddMeasurementOptions(program, &given->measurement);
+  AddPredictionOptions(program, &given->prediction);
+  AddTestOptions(program, &given->tests, &given->worker);
+  program.AddOption("--check-data", &given->check_data,
                     "instead of working: tell whether this job's data fit its\n"
                     "model");
-  std::vector<std::string> compare_data;
   program
-      .AddOption("--compare-data", &compare_data,
+      .AddOption("--compare-data", &given->compare_data,
                  "instead of working: tell the first sample in which the data\n"
                  "of these two jobs differ")
       .Count(2);
-  AddProbeOptions(program, &options.probe);
-  program.SetFinalCheck([&] {
-    const bool works = check_data.empty() && compare_data.empty() &&
-                       !measurement.wanted() && !prediction.wanted();
-    return works && options.coordinator.empty() ? "--coordinator is required"
-                                                : "";
+  AddProbeOptions(program, &given->worker.probe);
+}
+
+// Works, or measures for the commands that do so.
+absl::Status Work(Given given) {
+  tributary::WorkerOptions& options = given.worker;
+  const tributary::MeasurementOptions& measurement = given.measurement;
+  tributary::KeepGroupsInside(options.coordinator);
+  tributary::PrepareForTransfers();
+  tributary::RaiseFileLimit();
+  options.join_timeout = absl::Seconds(given.join_seconds);
+  options.delay_micros =
+      tributary::MakeMessageDelay(given.tests.delay_ms, given.tests.delay_seed);
+  options.metrics_listen = given.telemetry.metrics_listen;
+  TRIBUTARY_RETURN_IF_ERROR(tributary::SetUpLog(given.telemetry.log));
+  TRIBUTARY_RETURN_IF_ERROR(tributary::CheckProcessLimits(kFewestFiles));
+  if (!measurement.serve_links.empty()) {
+    TRIBUTARY_RETURN_IF_ERROR(
+        CheckServeLinks(given.access, measurement.serve_links));
+  }
+  if (measurement.wanted()) return tributary::RunMeasurement(measurement);
+  TRIBUTARY_RETURN_IF_ERROR(
+      ReadAccess(given.access, given.telemetry, &options));
+  return tributary::RunWorker(options);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  tributary::SetDeviceEnvironment();
+  tributary::EndOnSignal();
+  tributary::KeepFilesPrivate();
+  tributary::CommandLine program(
+      "tributary-worker: computes gradients on its share of the data and\n"
+      "pushes them to the servers. Job and rank it gets from the coordinator;\n"
+      "the data lies where the job file says, on this machine.\n\n"
+      "  tributary-worker --coordinator 10.0.0.1:7070\n",
+      "tributary-worker", absl::StrCat("tributary ", tributary::kVersion));
+  Given given;
+  AddWorkerOptions(program, &given);
+  AddOptionsInsteadOfWork(program, &given);
+  program.SetFinalCheck([&given] {
+    return given.works() && given.worker.coordinator.empty()
+               ? "--coordinator is required"
+               : "";
   });
   if (const auto ended = tributary::ParseCommandLine(program, argc, argv)) {
     return *ended;
   }
-  if (!check_data.empty()) {
-    return CheckData(check_data, measurement.overrides);
+  if (!given.check_data.empty()) {
+    return CheckData(given.check_data, given.measurement.overrides);
   }
-  if (!compare_data.empty()) return CompareData(compare_data);
-  if (prediction.wanted()) return tributary::RunPrediction(prediction);
-
-  tributary::KeepGroupsInside(options.coordinator);
-  tributary::PrepareForTransfers();
-  tributary::RaiseFileLimit();
-  options.join_timeout = absl::Seconds(join_seconds);
-  options.delay_micros =
-      tributary::MakeMessageDelay(tests.delay_ms, tests.delay_seed);
-  options.metrics_listen = telemetry.metrics_listen;
-  absl::Status status = tributary::SetUpLog(telemetry.log);
-  if (status.ok()) status = tributary::CheckProcessLimits(kFewestFiles);
-  if (status.ok() && !measurement.wanted()) {
-    status = ReadAccess(access, telemetry, &options);
+  if (!given.compare_data.empty()) return CompareData(given.compare_data);
+  if (given.prediction.wanted()) {
+    return tributary::RunPrediction(given.prediction);
   }
-  if (status.ok() && !measurement.serve_links.empty()) {
-    status = CheckServeLinks(access, measurement.serve_links);
-  }
-  if (status.ok()) {
-    status = measurement.wanted() ? tributary::RunMeasurement(measurement)
-                                  : tributary::RunWorker(options);
-  }
+  const absl::Status status = Work(std::move(given));
   if (status.ok()) return 0;
   spdlog::error("{}", std::string(status.message()));
   return 1;

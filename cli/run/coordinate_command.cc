@@ -111,36 +111,41 @@ absl::StatusOr<v1::JobSpec> FindJob(
 constexpr char kEverywhere[] = "0.0.0.0:7070";
 constexpr char kHere[] = "127.0.0.1:7070";
 
+// Who may do what.
+struct Secrets {
+  Access access;
+  PageAccess pages;
+  std::string checkpoint_key;
+};
+
+// Decides on which addresses the coordinator listens, too.
+absl::StatusOr<Secrets> ReadSecrets(CoordinateOptions* options) {
+  Secrets secrets;
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      secrets.access, Access::Read(options->access, PeerRole::kCoordinator));
+  if (options->listen.empty()) {
+    options->listen = secrets.access.encrypted() ? kEverywhere : kHere;
+  }
+  TRIBUTARY_RETURN_IF_ERROR(secrets.access.CheckListen(options->listen));
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      secrets.pages, ReadPageAccess(options->telemetry, secrets.access));
+  TRIBUTARY_ASSIGN_OR_RETURN(secrets.checkpoint_key,
+                             ReadCheckpointKey(options->checkpoint_key_file));
+  return secrets;
+}
+
 int Coordinate(CoordinateOptions options) {
   KeepFilesPrivate();
   Interrupts::Install();
   if (options.telemetry.log.format == LogFormat::kJson) WriteRecords();
-  absl::StatusOr<Access> access =
-      Access::Read(options.access, PeerRole::kCoordinator);
-  if (access.ok() && options.listen.empty()) {
-    options.listen = access->encrypted() ? kEverywhere : kHere;
-  }
-  absl::StatusOr<PageAccess> pages = PageAccess();
-  if (access.ok()) {
-    if (const absl::Status closed = access->CheckListen(options.listen);
-        !closed.ok()) {
-      access = closed;
-    } else {
-      pages = ReadPageAccess(options.telemetry, *access);
-      if (!pages.ok()) access = pages.status();
-    }
-  }
-  if (!access.ok()) {
-    PrintError(access.status().message());
-    return kExitRefused;
-  }
-  const auto checkpoint_key = ReadCheckpointKey(options.checkpoint_key_file);
-  if (!checkpoint_key.ok()) {
-    PrintError(checkpoint_key.status().message());
+  const absl::StatusOr<Secrets> secrets = ReadSecrets(&options);
+  if (!secrets.ok()) {
+    PrintError(secrets.status().message());
     return kExitRefused;
   }
   std::unique_ptr<JobRegister::Entry> waiting;
-  const absl::StatusOr<v1::JobSpec> job = FindJob(*access, &options, &waiting);
+  const absl::StatusOr<v1::JobSpec> job =
+      FindJob(secrets->access, &options, &waiting);
   if (!job.ok()) {
     PrintError(job.status().message());
     const bool waited = absl::IsCancelled(job.status()) ||
@@ -163,10 +168,10 @@ int Coordinate(CoordinateOptions options) {
                      .start_timeout = absl::Seconds(options.start_seconds),
                      .metrics_listen = options.telemetry.metrics_listen,
                      .log = log,
-                     .access = *access,
-                     .pages = *pages,
+                     .access = secrets->access,
+                     .pages = secrets->pages,
                      .reflection = options.reflection,
-                     .checkpoint_key = *checkpoint_key,
+                     .checkpoint_key = secrets->checkpoint_key,
                      .register_folder = JobRegisterFolder(),
                      .take_over = true});
   if (!started.ok()) {

@@ -67,102 +67,113 @@ absl::StatusOr<std::unique_ptr<JobRun>> JobRun::Start(
   SilenceLog();  // until the log file exists
   TRIBUTARY_ASSIGN_OR_RETURN(const std::optional<v1::CoordinatorState> earlier,
                              run->FindEarlier());
-  Coordinator::Options coordinator;
   if (earlier) {
     TRIBUTARY_RETURN_IF_ERROR(run->Continue(*earlier));
-    coordinator.predecessor.state = &*earlier;
-    coordinator.predecessor.recorded = run->directory_->recorded();
-    coordinator.predecessor.events = run->directory_->earlier_events();
-    coordinator.predecessor.evaluations = run->evaluations_;
   }
-  coordinator.save_state = [run = run.get()](const v1::CoordinatorState& s) {
-    RunDirectory* const directory = run->saving_;
-    return directory ? directory->SaveState(s) : absl::OkStatus();
-  };
-  coordinator.save_evaluations =
-      [run = run.get()](const std::vector<EvaluationRecord>& evaluations) {
-        RunDirectory* const directory = run->saving_;
-        return directory ? directory->SaveEvaluations(evaluations)
-                         : absl::OkStatus();
-      };
   TRIBUTARY_RETURN_IF_ERROR(
       run->options_.access.CheckListen(run->options_.listen));
-  coordinator.guard = std::make_shared<CallGuard>(run->options_.access.Guard());
-  coordinator.proof = run->options_.access.Proof();
-  coordinator.reflection = run->options_.reflection;
-  coordinator.checkpoint_key = run->options_.checkpoint_key;
-  coordinator.listen = run->options_.listen;
-  coordinator.listening = run->options_.listening;
-  coordinator.job = run->options_.job;
-  coordinator.clock = run->options_.clock;
-  coordinator.start_timeout = run->options_.start_timeout;
-  const v1::JobSpec& job = run->options_.job;
-  coordinator.lease = absl::Seconds(job.cluster().lease_seconds());
-  coordinator.loss_timeout = absl::Seconds(StrategyOf(job).timeout_seconds);
-  coordinator.started_micros =
-      static_cast<int64_t>(1e6 * run->start_wall_seconds_);
-  coordinator.start = run->options_.start;
-  coordinator.hold_start = true;  // until the run directory exists
-  coordinator.on_weights = [run = run.get()](const FinalWeights& weights) {
-    TRIBUTARY_ASSIGN_OR_RETURN(run->weights_sha256_,
-                               run->directory_->SaveWeights(weights));
-    // After the job is done no worker reports its steps again.
-    run->AwaitRecord(weights.step);
-    return absl::OkStatus();
-  };
   TRIBUTARY_ASSIGN_OR_RETURN(run->coordinator_,
-                             Coordinator::Start(std::move(coordinator)));
+                             Coordinator::Start(run->OptionsOfCoordinator(
+                                 earlier ? &*earlier : nullptr)));
   TRIBUTARY_RETURN_IF_ERROR(run->StartExporter());
   const bool begins = !earlier && run->options_.start.step == 0;
-  if (!job.checkpoint().directory().empty()) {
+  if (!run->options_.job.checkpoint().directory().empty()) {
     TRIBUTARY_RETURN_IF_ERROR(run->ClaimCheckpoints(begins));
   }
-  if (directory != nullptr) {
-    run->directory_ = std::move(directory);
-    TRIBUTARY_RETURN_IF_ERROR(run->directory_->SaveJob(run->options_.job));
-  } else if (!run->directory_) {
-    TRIBUTARY_ASSIGN_OR_RETURN(
-        run->directory_,
-        RunDirectory::Create(
-            run->options_.run_dir, run->options_.job,
-            static_cast<std::time_t>(run->start_wall_seconds_)));
-  }
-  run->saving_ = run->directory_.get();
-  LogOptions log = run->options_.log;
-  log.role = "coordinator";
-  log.file = run->directory_->LogPath("coordinator");
-  TRIBUTARY_RETURN_IF_ERROR(SetUpLog(log));
-  spdlog::info("tributary {}: coordinator of \"{}\" at {}", kVersion,
-               run->options_.job.name(), run->coordinator_->address());
-  run->Register();
-  // Not before, since keys in the folders of killed runs are removed.
-  if (run->options_.keys != nullptr) {
-    TRIBUTARY_RETURN_IF_ERROR(
-        run->options_.keys->Save(run->directory_->path(), PeerRole::kOperator)
-            .status());
-  }
-  run->directory_->lock().SetAddress(run->coordinator_->address());
-  if (earlier) {
-    spdlog::warn("going on with a job whose coordinator has ended at step {}",
-                 run->last_step_);
-    for (const std::string& damage : run->directory_->damage()) {
-      spdlog::warn("{}", damage);
-      run->console_.Note(damage);
-    }
-  }
+  TRIBUTARY_RETURN_IF_ERROR(run->OpenDirectory(std::move(directory)));
+  TRIBUTARY_RETURN_IF_ERROR(run->Announce());
+  if (earlier) run->TellTakeover();
   TRIBUTARY_RETURN_IF_ERROR(run->ClaimCheckpoints(begins));
   const std::string checkpoints = run->CheckpointDirectory();
   if (!earlier && run->options_.start.step > 0 && !checkpoints.empty()) {
-    TRIBUTARY_RETURN_IF_ERROR(run->BringBest(checkpoints));
-    const uint64_t lineage = run->coordinator_->lineage();
-    TRIBUTARY_RETURN_IF_ERROR(
-        RemoveCheckpointsAfter(checkpoints, run->options_.start.step, lineage));
-    TRIBUTARY_RETURN_IF_ERROR(PruneCheckpoints(
-        checkpoints, job.checkpoint().keep(),
-        {lineage, "", run->coordinator_->control().BestStep()}));
+    TRIBUTARY_RETURN_IF_ERROR(run->ResumeIn(checkpoints));
   }
   run->coordinator_->control().AllowStart(checkpoints);
   return run;
+}
+
+Coordinator::Options JobRun::OptionsOfCoordinator(
+    const v1::CoordinatorState* earlier) {
+  Coordinator::Options coordinator;
+  if (earlier != nullptr) {
+    coordinator.predecessor.state = earlier;
+    coordinator.predecessor.recorded = directory_->recorded();
+    coordinator.predecessor.events = directory_->earlier_events();
+    coordinator.predecessor.evaluations = evaluations_;
+  }
+  coordinator.save_state = [this](const v1::CoordinatorState& state) {
+    RunDirectory* const directory = saving_;
+    return directory ? directory->SaveState(state) : absl::OkStatus();
+  };
+  coordinator.save_evaluations =
+      [this](const std::vector<EvaluationRecord>& evaluations) {
+        RunDirectory* const directory = saving_;
+        return directory ? directory->SaveEvaluations(evaluations)
+                         : absl::OkStatus();
+      };
+  coordinator.guard = std::make_shared<CallGuard>(options_.access.Guard());
+  coordinator.proof = options_.access.Proof();
+  coordinator.reflection = options_.reflection;
+  coordinator.checkpoint_key = options_.checkpoint_key;
+  coordinator.listen = options_.listen;
+  coordinator.listening = options_.listening;
+  coordinator.job = options_.job;
+  coordinator.clock = options_.clock;
+  coordinator.start_timeout = options_.start_timeout;
+  coordinator.lease = absl::Seconds(options_.job.cluster().lease_seconds());
+  coordinator.loss_timeout =
+      absl::Seconds(StrategyOf(options_.job).timeout_seconds);
+  coordinator.started_micros = static_cast<int64_t>(1e6 * start_wall_seconds_);
+  coordinator.start = options_.start;
+  coordinator.hold_start = true;  // until the run directory exists
+  coordinator.on_weights = [this](const FinalWeights& weights) {
+    TRIBUTARY_ASSIGN_OR_RETURN(weights_sha256_,
+                               directory_->SaveWeights(weights));
+    // After the job is done no worker reports its steps again.
+    AwaitRecord(weights.step);
+    return absl::OkStatus();
+  };
+  return coordinator;
+}
+
+absl::Status JobRun::OpenDirectory(std::unique_ptr<RunDirectory> directory) {
+  if (directory != nullptr) {
+    directory_ = std::move(directory);
+    TRIBUTARY_RETURN_IF_ERROR(directory_->SaveJob(options_.job));
+  } else if (!directory_) {
+    TRIBUTARY_ASSIGN_OR_RETURN(
+        directory_,
+        RunDirectory::Create(options_.run_dir, options_.job,
+                             static_cast<std::time_t>(start_wall_seconds_)));
+  }
+  saving_ = directory_.get();
+  return absl::OkStatus();
+}
+
+absl::Status JobRun::Announce() {
+  LogOptions log = options_.log;
+  log.role = "coordinator";
+  log.file = directory_->LogPath("coordinator");
+  TRIBUTARY_RETURN_IF_ERROR(SetUpLog(log));
+  spdlog::info("tributary {}: coordinator of \"{}\" at {}", kVersion,
+               options_.job.name(), coordinator_->address());
+  Register();
+  // Not before, since keys in the folders of killed runs are removed.
+  if (options_.keys != nullptr) {
+    TRIBUTARY_RETURN_IF_ERROR(
+        options_.keys->Save(directory_->path(), PeerRole::kOperator).status());
+  }
+  directory_->lock().SetAddress(coordinator_->address());
+  return absl::OkStatus();
+}
+
+absl::Status JobRun::ResumeIn(const std::string& checkpoints) {
+  TRIBUTARY_RETURN_IF_ERROR(BringBest(checkpoints));
+  const uint64_t lineage = coordinator_->lineage();
+  TRIBUTARY_RETURN_IF_ERROR(
+      RemoveCheckpointsAfter(checkpoints, options_.start.step, lineage));
+  return PruneCheckpoints(checkpoints, options_.job.checkpoint().keep(),
+                          {lineage, "", coordinator_->control().BestStep()});
 }
 
 absl::Status JobRun::ClaimCheckpoints(bool begins) {

@@ -120,7 +120,19 @@ class JobRun {
 
   static double WallSeconds();  // since 1970
 
+  // The stages of Start, in this order. earlier: the state that an earlier
+  // coordinator has left; null: there was none.
+  Coordinator::Options OptionsOfCoordinator(
+      const v1::CoordinatorState* earlier);
   absl::Status StartExporter();
+  // Creates the run directory where the caller has not, and Continue neither.
+  absl::Status OpenDirectory(std::unique_ptr<RunDirectory> directory);
+  // Opens the log, and lets the commands of other terminals find the job.
+  absl::Status Announce();
+  void TellTakeover();
+  // Of a resumed run: the checkpoints after its start are those of steps that
+  // it trains again.
+  absl::Status ResumeIn(const std::string& checkpoints);
   // The status for the pages; after the end of the job, its last status.
   v1::JobStatusResponse StatusNow();
   void KeepLastStatus(const v1::JobStatusResponse& status);

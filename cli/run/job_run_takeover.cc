@@ -104,4 +104,13 @@ absl::Status JobRun::FindEvaluations(const v1::CoordinatorState& earlier) {
                          : directory_->SaveEvaluations(missing);
 }
 
+void JobRun::TellTakeover() {
+  spdlog::warn("going on with a job whose coordinator has ended at step {}",
+               last_step_);
+  for (const std::string& damage : directory_->damage()) {
+    spdlog::warn("{}", damage);
+    console_.Note(damage);
+  }
+}
+
 }  // namespace tributary

@@ -61,6 +61,83 @@ void StopAfter(const LocalRunOptions::Probe& probe, JobRun& run) {
   run.coordinator().control().RequestStop();
 }
 
+// What must be there before a run begins.
+struct Ground {
+  Programs programs;
+  MetricsPorts ports;
+  RunAccess access;
+};
+
+absl::StatusOr<Ground> Prepare(const LocalRunOptions& options) {
+  TRIBUTARY_ASSIGN_OR_RETURN(const Programs programs, FindPrograms());
+  const v1::ClusterSpec& cluster = options.job.cluster();
+  TRIBUTARY_RETURN_IF_ERROR(CheckProcessLimits(FilesOf(cluster)));
+  if (!options.hosts.given()) {
+    TRIBUTARY_RETURN_IF_ERROR(CheckMemoryOfModel(options.job));
+  }
+  TRIBUTARY_RETURN_IF_ERROR(
+      CheckGroups(options.job, options.hosts, options.insecure));
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      const MetricsPorts ports,
+      MetricsPorts::Create(options.telemetry.metrics_listen, cluster));
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      const RunAccess access,
+      MakeRunAccess(options.insecure, options.telemetry));
+  return Ground{programs, ports, access};
+}
+
+JobRun::Options RunOptionsOf(const LocalRunOptions& options,
+                             const RunAccess& access) {
+  const bool probes = options.probe.last_step > 0;
+  LogOptions log = options.telemetry.log;
+  log.standard_error = false;  // the screen shows the progress
+  return {.job = options.job,
+          .run_dir = options.run_dir,
+          .listen = options.listen,
+          .metrics_listen = options.telemetry.metrics_listen,
+          .log = log,
+          .start = options.start,
+          .data_record = options.data_record,
+          .quiet = probes,
+          .access = access.coordinator,
+          .pages = access.pages,
+          .checkpoint_key = options.checkpoint_key,
+          .keys = access.keys,
+          .resume_command = options.resume_command,
+          .restart_command = options.restart_command,
+          .register_folder = probes ? "" : JobRegisterFolder()};
+}
+
+// Starts the members and follows the job to its end. Returns a better reason of
+// a failure than the coordinator has, or "".
+std::string Train(const LocalRunOptions& options, const Ground& ground,
+                  JobRun& run) {
+  const v1::ClusterSpec& cluster = options.job.cluster();
+  const bool launched = options.hosts.given();
+  Children children(cluster.max_restarts());  // kills those that remain
+  MemberProcesses members{options.job,
+                          options.hosts,
+                          ground.ports,
+                          options.telemetry.log,
+                          run,
+                          children,
+                          ProbeArguments(options.probe),
+                          ground.access.keys,
+                          options.telemetry.insecure_metrics};
+  absl::Status status = members.StartServers(ground.programs.server);
+  if (status.ok()) status = members.StartWorkers(ground.programs.worker);
+  if (!status.ok()) run.coordinator().control().Fail(status.message());
+  std::string cause = WatchMembers(
+      run,
+      {.shrinks = cluster.on_worker_loss() == v1::WORKER_LOSS_SHRINK,
+       .launched = launched,
+       .look = [&run, &probe = options.probe] { StopAfter(probe, run); }},
+      children);
+  children.WaitForAll(run.failed() && !launched ? kLeaveAfterFailure
+                                                : kLeaveAfterEnd);
+  return cause;
+}
+
 }  // namespace
 
 absl::Status CheckGroups(const v1::JobSpec& job, const Hosts& hosts,
@@ -77,93 +154,20 @@ absl::Status CheckGroups(const v1::JobSpec& job, const Hosts& hosts,
 
 int RunLocally(const LocalRunOptions& options) {
   KeepFilesPrivate();
-  const absl::StatusOr<Programs> programs = FindPrograms();
-  if (!programs.ok()) {
-    PrintError(programs.status().message());
+  const absl::StatusOr<Ground> ground = Prepare(options);
+  if (!ground.ok()) {
+    PrintError(ground.status().message());
     return kExitRefused;
   }
-  const v1::ClusterSpec& cluster = options.job.cluster();
-  if (const absl::Status limits = CheckProcessLimits(FilesOf(cluster));
-      !limits.ok()) {
-    PrintError(limits.message());
-    return kExitRefused;
-  }
-  if (const absl::Status memory = options.hosts.given()
-                                      ? absl::OkStatus()
-                                      : CheckMemoryOfModel(options.job);
-      !memory.ok()) {
-    PrintError(memory.message());
-    return kExitRefused;
-  }
-  if (const absl::Status groups =
-          CheckGroups(options.job, options.hosts, options.insecure);
-      !groups.ok()) {
-    PrintError(groups.message());
-    return kExitRefused;
-  }
-  const absl::StatusOr<MetricsPorts> ports =
-      MetricsPorts::Create(options.telemetry.metrics_listen, cluster);
-  if (!ports.ok()) {
-    PrintError(ports.status().message());
-    return kExitRefused;
-  }
-  const absl::StatusOr<RunAccess> access =
-      MakeRunAccess(options.insecure, options.telemetry);
-  if (!access.ok()) {
-    PrintError(access.status().message());
-    return kExitRefused;
-  }
-  LogOptions log = options.telemetry.log;
-  log.standard_error = false;  // the screen shows the progress
-  absl::StatusOr<std::unique_ptr<JobRun>> started = JobRun::Start(
-      {.job = options.job,
-       .run_dir = options.run_dir,
-       .listen = options.listen,
-       .metrics_listen = options.telemetry.metrics_listen,
-       .log = log,
-       .start = options.start,
-       .data_record = options.data_record,
-       .quiet = options.probe.last_step > 0,
-       .access = access->coordinator,
-       .pages = access->pages,
-       .checkpoint_key = options.checkpoint_key,
-       .keys = access->keys,
-       .resume_command = options.resume_command,
-       .restart_command = options.restart_command,
-       .register_folder =
-           options.probe.last_step > 0 ? "" : JobRegisterFolder()});
+  absl::StatusOr<std::unique_ptr<JobRun>> started =
+      JobRun::Start(RunOptionsOf(options, ground->access));
   if (!started.ok()) {
     PrintError(started.status().message());
     return kExitRefused;
   }
   JobRun& run = **started;
   NoteBeginning(options.job, run);
-  const bool launched = options.hosts.given();
-  std::string cause;
-  {
-    Children children(cluster.max_restarts());
-    MemberProcesses members{options.job,
-                            options.hosts,
-                            *ports,
-                            options.telemetry.log,
-                            run,
-                            children,
-                            ProbeArguments(options.probe),
-                            access->keys,
-                            options.telemetry.insecure_metrics};
-    absl::Status status = members.StartServers(programs->server);
-    if (status.ok()) status = members.StartWorkers(programs->worker);
-    if (!status.ok()) run.coordinator().control().Fail(status.message());
-    cause = WatchMembers(
-        run,
-        {.shrinks = cluster.on_worker_loss() == v1::WORKER_LOSS_SHRINK,
-         .launched = launched,
-         .look = [&run, &probe = options.probe] { StopAfter(probe, run); }},
-        children);
-    children.WaitForAll(run.failed() && !launched ? kLeaveAfterFailure
-                                                  : kLeaveAfterEnd);
-  }  // The destructor kills the remaining children.
-  return run.Conclude(cause);
+  return run.Conclude(Train(options, *ground, run));
 }
 
 }  // namespace tributary
