@@ -70,8 +70,7 @@ constexpr double StepParts::*kAllParts[] = {
     &StepParts::waiting, &StepParts::optimizer};
 
 bool Gathers(const v1::JobSpec& job) {
-  const v1::SyncSpec& sync = job.strategy().parameter_server().sync();
-  return !sync.has_ssp() && !sync.has_async();
+  return SyncTraitsOf(job).mode != ApplyMode::kSeparate;
 }
 
 }  // namespace

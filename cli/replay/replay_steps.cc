@@ -77,18 +77,14 @@ absl::Status CheckReplayable(const RecordedRun& run) {
         ": its steps were computed by a program of the user (tributary run), "
         "so they cannot be computed again"));
   }
-  const v1::SyncSpec& sync = run.job.strategy().parameter_server().sync();
-  const bool own_pace = sync.has_ssp() || sync.has_async();
-  if (!own_pace && !sync.has_local_sgd() && sync.bsp().backup_workers() == 0) {
-    return absl::OkStatus();
-  }
+  const SyncTraits sync = SyncTraitsOf(run.job);
+  if (sync.bulk_synchronous()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       run.folder, ": its steps cannot be computed again, because with sync: ",
-      sync.has_ssp()         ? "ssp they depend on timing"
-      : sync.has_async()     ? "async they depend on timing"
-      : sync.has_local_sgd() ? "local_sgd each worker keeps a state that no "
-                               "checkpoint holds"
-                             : "bsp: {backup_workers} they depend on timing",
+      sync.name, sync.mode == ApplyMode::kBackup ? ": {backup_workers}" : "",
+      sync.updates_locally
+          ? " each worker keeps a state that no checkpoint holds"
+          : " they depend on timing",
       " (docs/consistency.md)"));
 }
 

@@ -16,7 +16,7 @@ namespace tributary {
 namespace {
 
 bool HasLocalSgd(const v1::JobSpec& job) {
-  return job.strategy().parameter_server().sync().has_local_sgd();
+  return SyncTraitsOf(job).updates_locally;
 }
 
 std::vector<std::string> StatesOf(const v1::JobSpec& job) {

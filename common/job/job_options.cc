@@ -68,10 +68,7 @@ Strategy StrategyOf(const v1::JobSpec& job) {
     strategy.timeout_seconds = server.sync_timeout_seconds();
     strategy.exchange_every = static_cast<int>(std::min<int64_t>(
         StepCountOf(job).steps_an_update, std::numeric_limits<int>::max()));
-    const v1::SyncSpec& sync = server.sync();
-    strategy.bulk_synchronous = !sync.has_ssp() && !sync.has_async() &&
-                                !sync.has_local_sgd() &&
-                                sync.bsp().backup_workers() == 0;
+    strategy.bulk_synchronous = SyncTraitsOf(job).bulk_synchronous();
   }
   return strategy;
 }
@@ -81,11 +78,11 @@ bool CutsLogits(const v1::JobSpec& job) {
 }
 
 OptimizerOptions ServerOptimizerOptionsOf(const v1::JobSpec& job) {
-  const v1::SyncSpec& sync = job.strategy().parameter_server().sync();
-  if (!sync.has_local_sgd()) {
+  if (!SyncTraitsOf(job).updates_locally) {
     return OptimizerOptionsOf(job.training().optimizer());
   }
-  const v1::OuterSpec& outer = sync.local_sgd().outer();
+  const v1::OuterSpec& outer =
+      job.strategy().parameter_server().sync().local_sgd().outer();
   return {.kind = "sgd",
           .learning_rate = outer.learning_rate(),
           .momentum = outer.momentum(),
@@ -93,11 +90,28 @@ OptimizerOptions ServerOptimizerOptionsOf(const v1::JobSpec& job) {
           .takes_running_averages = true};
 }
 
-StepCount StepCountOf(const v1::JobSpec& job) {
+SyncTraits SyncTraitsOf(const v1::JobSpec& job) {
   const v1::SyncSpec& sync = job.strategy().parameter_server().sync();
+  switch (sync.kind_case()) {
+    case v1::SyncSpec::kSsp:
+      return {.name = "ssp", .mode = ApplyMode::kSeparate};
+    case v1::SyncSpec::kAsync:
+      return {.name = "async", .mode = ApplyMode::kSeparate};
+    case v1::SyncSpec::kLocalSgd:
+      return {.name = "local_sgd",
+              .updates_locally = true,
+              .period = sync.local_sgd().period()};
+    default:
+      return {.mode = sync.bsp().backup_workers() > 0 ? ApplyMode::kBackup
+                                                      : ApplyMode::kBulk};
+  }
+}
+
+StepCount StepCountOf(const v1::JobSpec& job) {
+  const SyncTraits sync = SyncTraitsOf(job);
   StepCount count;
-  if (sync.has_local_sgd()) count.steps_an_update = sync.local_sgd().period();
-  if (sync.has_ssp() || sync.has_async()) {
+  count.steps_an_update = sync.period;
+  if (sync.mode == ApplyMode::kSeparate) {
     count.updates_a_step = job.cluster().workers();
   }
   return count;

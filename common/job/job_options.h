@@ -5,6 +5,7 @@
 
 #include "common/base/step_count.h"
 #include "common/base/strategy.h"
+#include "common/base/sync_traits.h"
 #include "common/job/optimizer_spec.h"
 #include "tributary/v1/job.pb.h"
 
@@ -19,6 +20,10 @@ bool CutsLogits(const v1::JobSpec& job);
 // The optimizer that runs on the servers: the outer optimizer with local_sgd,
 // otherwise the job's.
 OptimizerOptions ServerOptimizerOptionsOf(const v1::JobSpec& job);
+
+// What the job's strategy.parameter_server.sync means; that of bsp for a job
+// without servers.
+SyncTraits SyncTraitsOf(const v1::JobSpec& job);
 
 // How the workers' steps count in the versions of the servers' weights.
 StepCount StepCountOf(const v1::JobSpec& job);

@@ -40,8 +40,7 @@ NonFiniteAction NonFiniteActionOf(v1::NonFinite nonfinite) {
 
 absl::StatusOr<ShardTraining> MakeTraining(const v1::JobSpec& job,
                                            int64_t total_steps) {
-  const v1::SyncSpec& sync = job.strategy().parameter_server().sync();
-  const bool local_sgd = sync.has_local_sgd();
+  const bool local_sgd = SyncTraitsOf(job).updates_locally;
   ShardTraining training;
   training.optimizer = ServerOptimizerOptionsOf(job);
   // The outer optimizer of local_sgd has neither a schedule nor clipping.
@@ -64,6 +63,7 @@ absl::StatusOr<ShardTraining> MakeTraining(const v1::JobSpec& job,
   }
   if (!local_sgd) training.clip_norm = job.training().clip_norm();
   training.policy = MakePolicy(job);
+  const v1::SyncSpec& sync = job.strategy().parameter_server().sync();
   training.scale_by_staleness =
       sync.ssp().scale_by_staleness() || sync.async().scale_by_staleness();
   training.keep_previous =

@@ -4,16 +4,10 @@
 #include <cstdint>
 #include <optional>
 
+#include "common/base/sync_traits.h"
 #include "common/plan/rank_progress.h"
 
 namespace tributary {
-
-// How servers apply contributions (docs/consistency.md).
-enum class ApplyMode {
-  kBulk,      // all workers' together: no worker falls behind
-  kBackup,    // the first workers' together: a late worker skips steps
-  kSeparate,  // each on its own
-};
 
 // Which weights a pull asks for.
 struct WantedWeights {

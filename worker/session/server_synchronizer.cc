@@ -20,20 +20,13 @@
 namespace tributary {
 namespace {
 
-ApplyMode ModeOf(const v1::SyncSpec& sync) {
-  if (sync.has_ssp() || sync.has_async()) return ApplyMode::kSeparate;
-  return sync.bsp().backup_workers() > 0 ? ApplyMode::kBackup
-                                         : ApplyMode::kBulk;
-}
-
 // The samples of all ranks in a push of a ParameterClient, which is a step or a
 // round of local_sgd. Null where a push does not wait for every rank.
 std::function<uint64_t(int64_t)> TotalSamples(
-    const ServerSynchronizerParts& parts, const v1::SyncSpec& sync) {
-  if (!parts.all_samples || ModeOf(sync) != ApplyMode::kBulk) return nullptr;
-  const int64_t period = sync.has_local_sgd() ? sync.local_sgd().period() : 1;
+    const ServerSynchronizerParts& parts, const SyncTraits& sync) {
+  if (!parts.all_samples || sync.mode != ApplyMode::kBulk) return nullptr;
   return [all = parts.all_samples, total = parts.total_steps,
-          period](int64_t push) {
+          period = sync.period](int64_t push) {
     const int64_t first = push * period;
     const int64_t end = std::min(first + period, total);
     uint64_t samples = 0;
@@ -93,8 +86,7 @@ absl::StatusOr<std::unique_ptr<ParameterClient>> ConnectClient(
              }
              member.SetWaitingFor(wait);
            },
-       .total_samples = TotalSamples(
-           parts, member.job().strategy().parameter_server().sync()),
+       .total_samples = TotalSamples(parts, SyncTraitsOf(member.job())),
        .delay_micros = parts.delay_micros,
        .trace = member.trace()});
 }
@@ -104,15 +96,15 @@ absl::StatusOr<std::unique_ptr<ParameterClient>> ConnectClient(
 absl::StatusOr<std::unique_ptr<GradientSynchronizer>> MakeServerSynchronizer(
     const ServerSynchronizerParts& parts, const v1::Plan& plan) {
   Member& member = *parts.member;
-  const v1::SyncSpec& sync = member.job().strategy().parameter_server().sync();
+  const SyncTraits sync = SyncTraitsOf(member.job());
   TRIBUTARY_ASSIGN_OR_RETURN(std::unique_ptr<ParameterClient> client,
                              ConnectClient(parts, plan));
-  if (sync.has_local_sgd()) {
+  if (sync.updates_locally) {
     LocalSgdSynchronizer::Options options;
     options.client = std::move(client);
     options.model = parts.model;
     options.ops = parts.ops;
-    options.period = sync.local_sgd().period();
+    options.period = sync.period;
     options.total_steps = parts.total_steps;
     options.inner = OptimizerOptionsOf(member.job().training().optimizer());
     options.learning_rate = parts.learning_rate;
@@ -130,7 +122,7 @@ absl::StatusOr<std::unique_ptr<GradientSynchronizer>> MakeServerSynchronizer(
       {.client = std::move(client),
        .model = parts.model,
        .device = std::move(device),
-       .mode = ModeOf(sync),
+       .mode = sync.mode,
        .place_in_plan = std::move(places),
        .gradient_memory = parts.gradient_memory,
        .residuals = std::move(residuals)});

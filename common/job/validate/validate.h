@@ -45,8 +45,7 @@ absl::Status ValidateWire(const Places& places, const v1::JobSpec& job);
 // Checks for plain bsp: the block at `path` makes `who` compute with parts of
 // the same weights, so all of them must use the same version.
 absl::Status ValidateGroupSync(const Places& places, const std::string& path,
-                               const std::string& who,
-                               const v1::SyncSpec& sync);
+                               const std::string& who, const v1::JobSpec& job);
 // Checks what strategy.tensor_parallel requires of workers, layers and
 // synchronization.
 absl::Status ValidateTensorParallel(const Places& places,

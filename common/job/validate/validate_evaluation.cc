@@ -4,6 +4,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_join.h"
+#include "common/job/job_options.h"
 #include "common/job/validate/validate.h"
 
 namespace tributary {
@@ -26,13 +27,13 @@ std::vector<std::string> MetricsOf(const v1::JobSpec& job) {
 // What a decision by an evaluation needs: that all ranks are at its step.
 absl::Status ValidateDecision(const Places& places, const v1::JobSpec& job,
                               const std::string& field) {
-  const v1::SyncSpec& sync = job.strategy().parameter_server().sync();
-  if (sync.bsp().backup_workers() > 0) {
+  const SyncTraits sync = SyncTraitsOf(job);
+  if (sync.mode == ApplyMode::kBackup) {
     return places.Error(field, field,
                         " cannot be combined with backup_workers, with which a "
                         "worker may skip the evaluated step");
   }
-  if (sync.has_local_sgd() && job.evaluation().keep_best()) {
+  if (sync.updates_locally && job.evaluation().keep_best()) {
     return places.Error(
         field, field,
         " cannot be combined with local_sgd, whose servers have "

@@ -58,9 +58,8 @@ absl::Status ValidatePipelineParallel(const Places& places,
                         kPipelinePath);
   }
   if (stages > 1 && job.strategy().has_parameter_server()) {
-    TRIBUTARY_RETURN_IF_ERROR(
-        ValidateGroupSync(places, kPipelinePath, "the stages of a pipeline",
-                          job.strategy().parameter_server().sync()));
+    TRIBUTARY_RETURN_IF_ERROR(ValidateGroupSync(
+        places, kPipelinePath, "the stages of a pipeline", job));
   }
   return CheckBatch(places, job);
 }

@@ -65,8 +65,7 @@ absl::Status ValidateTensorParallel(const Places& places,
   }
   if (job.strategy().has_parameter_server()) {
     TRIBUTARY_RETURN_IF_ERROR(
-        ValidateGroupSync(places, kTensorPath, "the workers of a group",
-                          job.strategy().parameter_server().sync()));
+        ValidateGroupSync(places, kTensorPath, "the workers of a group", job));
   }
   return CheckMultiples(places, "model.sequential", job.model().sequential(),
                         ranks);

@@ -181,11 +181,11 @@ absl::Status ValidateSync(const Places& places, const v1::JobSpec& job) {
                           "period of local_sgd, ",
                           sync.local_sgd().period(), ", got ", every);
     }
-    return ValidateWholeGradient(places, job, "local_sgd");
   }
-  if (sync.has_ssp()) return ValidateWholeGradient(places, job, "ssp");
-  if (sync.has_async()) return ValidateWholeGradient(places, job, "async");
-  return absl::OkStatus();
+  const SyncTraits traits = SyncTraitsOf(job);
+  return traits.mode == ApplyMode::kSeparate || traits.updates_locally
+             ? ValidateWholeGradient(places, job, traits.name)
+             : absl::OkStatus();
 }
 
 // A step's timeout must allow a lost member's lease to expire and another
@@ -252,21 +252,18 @@ absl::Status ValidateCluster(const Places& places, const v1::JobSpec& job) {
 }  // namespace
 
 absl::Status ValidateGroupSync(const Places& places, const std::string& path,
-                               const std::string& who,
-                               const v1::SyncSpec& sync) {
-  const char* other = sync.has_ssp()         ? "ssp"
-                      : sync.has_async()     ? "async"
-                      : sync.has_local_sgd() ? "local_sgd"
-                                             : nullptr;
-  if (other != nullptr) {
+                               const std::string& who, const v1::JobSpec& job) {
+  const SyncTraits sync = SyncTraitsOf(job);
+  if (sync.mode == ApplyMode::kSeparate || sync.updates_locally) {
     return places.Error(path, path, " wants sync bsp, where ", who,
-                        " have the same weights; the job says ", other);
+                        " have the same weights; the job says ", sync.name);
   }
-  if (sync.bsp().backup_workers() > 0) {
-    return places.Error(path, path,
-                        " wants every worker's gradient to count; the job has "
-                        "backup_workers: ",
-                        sync.bsp().backup_workers());
+  if (sync.mode == ApplyMode::kBackup) {
+    return places.Error(
+        path, path,
+        " wants every worker's gradient to count; the job has "
+        "backup_workers: ",
+        job.strategy().parameter_server().sync().bsp().backup_workers());
   }
   return absl::OkStatus();
 }

@@ -55,7 +55,7 @@ absl::Status ValidateErrorFeedback(const Places& places,
                         "already taken out of its residual; got ",
                         sync.bsp().backup_workers());
   }
-  if (sync.has_bsp() &&
+  if (SyncTraitsOf(job).bulk_synchronous() &&
       job.cluster().on_worker_loss() == v1::WORKER_LOSS_SHRINK) {
     return places.Error("cluster.on_worker_loss", "cluster.on_worker_loss",
                         ": shrink wants error_feedback: false, because a lost "

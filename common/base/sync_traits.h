@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+namespace tributary {
+
+// How servers apply contributions (docs/consistency.md).
+enum class ApplyMode {
+  kBulk,      // all workers' together: no worker falls behind
+  kBackup,    // the first workers' together: a late worker skips steps
+  kSeparate,  // each on its own
+};
+
+// What a synchronization policy of the servers means. All that the parts of a
+// job ask about it is here, once.
+struct SyncTraits {
+  const char* name = "bsp";  // its key in the job file
+  ApplyMode mode = ApplyMode::kBulk;
+  // Each worker updates weights of its own, and the servers get what has
+  // changed after every `period` steps: they have no weights in between.
+  bool updates_locally = false;
+  int64_t period = 1;
+
+  // All workers have equal weights after each step, whatever the timing.
+  bool bulk_synchronous() const {
+    return mode == ApplyMode::kBulk && !updates_locally;
+  }
+};
+
+}  // namespace tributary
