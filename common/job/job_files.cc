@@ -38,6 +38,12 @@ absl::Status VisitSource(const std::string& place, v1::DataSource* source,
 
 }  // namespace
 
+std::string SourceKind(const v1::DataSource& source) {
+  const auto* field = source.GetReflection()->GetOneofFieldDescriptor(
+      source, source.GetDescriptor()->oneof_decl(0));
+  return field == nullptr ? "" : field->name();
+}
+
 absl::Status VisitDataFiles(v1::DataSpec* data, Visit visit) {
   if (data->has_train()) {
     TRIBUTARY_RETURN_IF_ERROR(

@@ -16,6 +16,7 @@
 #include "absl/strings/strip.h"
 #include "common/files/safetensors.h"
 #include "common/job/initial_tensors.h"
+#include "common/job/job_files.h"
 #include "common/job/job_options.h"
 #include "common/layers/layer_kind.h"
 #include "common/layers/model_costs.h"
@@ -56,24 +57,6 @@ int64_t BytesOf(const v1::DataSpec& spec) {
     }
   }
   return bytes;
-}
-
-const char* KindName(const v1::DataSource& source) {
-  switch (source.kind_case()) {
-    case v1::DataSource::kIdx:
-      return "idx";
-    case v1::DataSource::kCsv:
-      return "csv";
-    case v1::DataSource::kNpy:
-      return "npy";
-    case v1::DataSource::kSynthetic:
-      return "synthetic";
-    case v1::DataSource::kText:
-      return "text";
-    case v1::DataSource::KIND_NOT_SET:
-      break;
-  }
-  return "";
 }
 
 // The name in a message about a column: `column 3 ("age"): ...` or
@@ -218,7 +201,7 @@ class Check {
                                    : field == "data.validation.source"
                                        ? data.validation().source()
                                        : data.train();
-    std::string path = absl::StrCat(field, ".", KindName(source));
+    std::string path = absl::StrCat(field, ".", SourceKind(source));
     if (source.has_csv()) {
       path = FieldOfColumn(source.csv(), status.message(), path);
     } else if (IsOfLabels(source, status.message())) {

@@ -6,27 +6,10 @@
 #include <string>
 
 #include "absl/strings/ascii.h"
+#include "common/job/job_files.h"
 
 namespace tributary {
 namespace {
-
-std::string SourceName(const v1::DataSource& source) {
-  switch (source.kind_case()) {
-    case v1::DataSource::kIdx:
-      return "idx";
-    case v1::DataSource::kCsv:
-      return "csv";
-    case v1::DataSource::kNpy:
-      return "npy";
-    case v1::DataSource::kSynthetic:
-      return "synthetic";
-    case v1::DataSource::kText:
-      return "text";
-    case v1::DataSource::KIND_NOT_SET:
-      break;
-  }
-  return "";
-}
 
 void DescribeNumeric(const RawData& train, const Normalization& normalization,
                      v1::NumericFeatures* numeric) {
@@ -92,7 +75,7 @@ v1::Preprocessing DescribePreprocessing(const v1::DataSource& source,
                                         const LearnedTable& table,
                                         const Vocabulary& vocabulary) {
   v1::Preprocessing described;
-  described.set_source(SourceName(source));
+  described.set_source(SourceKind(source));
   described.mutable_feature_shape()->Add(train.feature_shape.begin(),
                                          train.feature_shape.end());
   described.set_target_width(train.targets.width);

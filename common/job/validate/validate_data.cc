@@ -5,20 +5,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "common/job/job_files.h"
 #include "common/job/validate/validate.h"
 #include "common/status/quoted.h"
 #include "common/status/status_macros.h"
 
 namespace tributary {
 namespace {
-
-// The field name of the source's kind.
-std::string KindName(const v1::DataSource& source) {
-  const auto& reflection = *source.GetReflection();
-  const auto* field = reflection.GetOneofFieldDescriptor(
-      source, source.GetDescriptor()->oneof_decl(0));
-  return field == nullptr ? "" : field->name();
-}
 
 absl::Status ValidateNormalize(const Places& places, const std::string& path,
                                const v1::NormalizeSpec& normalize) {
@@ -151,7 +144,7 @@ absl::Status ValidateCsv(const Places& places, const std::string& path,
 
 absl::Status ValidateSource(const Places& places, const std::string& path,
                             const v1::DataSource& source) {
-  const std::string kind_path = absl::StrCat(path, ".", KindName(source));
+  const std::string kind_path = absl::StrCat(path, ".", SourceKind(source));
   const std::string normalize = kind_path + ".normalize";
   switch (source.kind_case()) {
     case v1::DataSource::kIdx:
@@ -186,7 +179,7 @@ absl::Status ValidateBeside(const Places& places, const std::string& path,
                             const v1::DataSource& source) {
   if (source.kind_case() != train.kind_case()) {
     return places.Error(path, path, " wants the kind of data.train, ",
-                        KindName(train), ", got ", KindName(source));
+                        SourceKind(train), ", got ", SourceKind(source));
   }
   TRIBUTARY_RETURN_IF_ERROR(ValidateSource(places, path, source));
   if (train.has_synthetic() &&
