@@ -69,6 +69,7 @@ check clang proves lock annotations (-Wthread-safety), builds the fuzz targets
 check libclang-rt-14-dev libFuzzer and its sanitizers
 check clang-format keeps one layout
 check clang-tidy finds likely bugs
+check universal-ctags measures functions and classes
 bench python3-torch the rival: PyTorch DDP on gloo
 bench python3-numpy reads weights in bench/read_weights.py
 bench libopenblas0-pthread the same matrix products for PyTorch
