@@ -111,7 +111,7 @@ absl::StatusOr<v1::JobSpec> FindJob(
 constexpr char kEverywhere[] = "0.0.0.0:7070";
 constexpr char kHere[] = "127.0.0.1:7070";
 
-// Who may do what.
+// What decides who may call, read the pages and read checkpoints.
 struct Secrets {
   Access access;
   PageAccess pages;

@@ -130,8 +130,8 @@ class JobRun {
   // Opens the log, and lets the commands of other terminals find the job.
   absl::Status Announce();
   void TellTakeover();
-  // Of a resumed run: the checkpoints after its start are those of steps that
-  // it trains again.
+  // Prepares the checkpoint directory of a resumed run: copies the best
+  // checkpoint and removes those of steps that the run trains again.
   absl::Status ResumeIn(const std::string& checkpoints);
   // The status for the pages; after the end of the job, its last status.
   v1::JobStatusResponse StatusNow();

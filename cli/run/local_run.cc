@@ -61,7 +61,7 @@ void StopAfter(const LocalRunOptions::Probe& probe, JobRun& run) {
   run.coordinator().control().RequestStop();
 }
 
-// What must be there before a run begins.
+// The programs, ports and keys that a run needs before it begins.
 struct Ground {
   Programs programs;
   MetricsPorts ports;

@@ -12,8 +12,8 @@ enum class ApplyMode {
   kSeparate,  // each on its own
 };
 
-// What a synchronization policy of the servers means. All that the parts of a
-// job ask about it is here, once.
+// The meaning of a job's synchronization policy, made once from the job. Code
+// asks these fields instead of the policy's kind.
 struct SyncTraits {
   const char* name = "bsp";  // its key in the job file
   ApplyMode mode = ApplyMode::kBulk;

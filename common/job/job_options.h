@@ -21,8 +21,8 @@ bool CutsLogits(const v1::JobSpec& job);
 // otherwise the job's.
 OptimizerOptions ServerOptimizerOptionsOf(const v1::JobSpec& job);
 
-// What the job's strategy.parameter_server.sync means; that of bsp for a job
-// without servers.
+// Reads strategy.parameter_server.sync. A job without servers gets the traits
+// of bsp.
 SyncTraits SyncTraitsOf(const v1::JobSpec& job);
 
 // How the workers' steps count in the versions of the servers' weights.

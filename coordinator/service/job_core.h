@@ -43,7 +43,7 @@ struct JobUpdate {
   std::string deposed;
 };
 
-// What a job waits for, and since when by the clock. False: for nothing.
+// A wait of the whole job, and when it began by the clock. False: no wait.
 struct JobWait {
   v1::Wait wait;
   int64_t since_micros = 0;
