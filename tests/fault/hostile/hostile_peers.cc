@@ -20,7 +20,9 @@ constexpr size_t kLargeBytes = 60 << 20;  // of a message, announced
 
 }  // namespace
 
-HostilePeers::HostilePeers(AttackedJob job, int idle) : job_(std::move(job)) {
+HostilePeers::HostilePeers(AttackedJob job, int idle)
+    : job_(std::move(job)),
+      bomb_(Http2Peer::Message(CompressedZeros(size_t{256} << 20), true)) {
   const auto begin = [this](const char* name,
                             void (HostilePeers::*body)(std::atomic<int64_t>*)) {
     attacks_.Begin(name, [this, body](std::atomic<int64_t>* count) {
@@ -254,8 +256,6 @@ void HostilePeers::CallWithoutEnd(std::atomic<int64_t>* count) {
 
 void HostilePeers::SendBombs(std::atomic<int64_t>* count) {
   const TlsContext context(job_.certificates);
-  const std::string bomb =
-      Http2Peer::Message(CompressedZeros(size_t{256} << 20), true);
   Http2Peer::Headers headers = TicketHeader(job_.proof.ticket());
   headers.emplace_back("grpc-encoding", "gzip");
   const std::vector<int> ports = AllPorts();
@@ -266,7 +266,7 @@ void HostilePeers::SendBombs(std::atomic<int64_t>* count) {
     if (peer == nullptr) continue;
     const uint32_t call =
         peer->Begin(to + 1 < ports.size() ? kPull : kPlan, headers);
-    peer->Send(call, bomb, true);
+    peer->Send(call, bomb_, true);
     peer->ReadToEnd(call);
     ++*count;
   }

@@ -133,16 +133,18 @@ class HostileTest : public FaultTest {
         const testing::Neighbourhood places =
             Places(*job, coordinator->pid(), members);
         if (!HasFailure()) {
+          peers = std::make_unique<testing::HostilePeers>(*job, idle);
           neighbours = std::make_unique<testing::HostileNeighbours>(
               *job, places, kIdleReaders);
-          peers =
-              std::make_unique<testing::HostilePeers>(*std::move(job), idle);
           probe = std::make_unique<testing::HealthProbe>(places);
           EXPECT_TRUE(Eventually([&] {
             return Fired(kEarly) && probe->has_looked() &&
-                   EachHasBegun(peers->Counts()) &&
-                   EachHasBegun(neighbours->Counts());
-          }));
+                   NotBegun(peers->Counts()).empty() &&
+                   NotBegun(neighbours->Counts()).empty();
+          })) << "fired "
+              << Fired(kEarly) << ", looked " << probe->has_looked()
+              << ", not begun: " << NotBegun(peers->Counts())
+              << NotBegun(neighbours->Counts());
         }
       }
       fs::remove(Path(absl::StrCat("fired/", kEarly)));
@@ -166,9 +168,13 @@ class HostileTest : public FaultTest {
     return absl::Now() - begin;
   }
 
-  static bool EachHasBegun(const std::map<std::string, int64_t>& counts) {
-    return std::all_of(counts.begin(), counts.end(),
-                       [](const auto& count) { return count.second > 0; });
+  // The attacks that have not yet begun, by name.
+  static std::string NotBegun(const std::map<std::string, int64_t>& counts) {
+    std::string names;
+    for (const auto& [name, count] : counts) {
+      if (count == 0) absl::StrAppend(&names, name, "; ");
+    }
+    return names;
   }
 
   static testing::Neighbourhood Places(
