@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/job/job_files.h"
 
+#include "absl/strings/str_cat.h"
+#include "common/job/sources/source_kind.h"
 #include "common/status/status_macros.h"
 
 namespace tributary {
@@ -11,38 +13,17 @@ using Visit = absl::FunctionRef<absl::Status(const std::string&, Files*)>;
 
 absl::Status VisitSource(const std::string& place, v1::DataSource* source,
                          Visit visit) {
-  switch (source->kind_case()) {
-    case v1::DataSource::kIdx: {
-      v1::IdxSource* idx = source->mutable_idx();
-      TRIBUTARY_RETURN_IF_ERROR(
-          visit(place + ".idx.images", idx->mutable_images()));
-      return visit(place + ".idx.labels", idx->mutable_labels());
-    }
-    case v1::DataSource::kCsv:
-      return visit(place + ".csv.path", source->mutable_csv()->mutable_path());
-    case v1::DataSource::kNpy: {
-      v1::NpySource* npy = source->mutable_npy();
-      TRIBUTARY_RETURN_IF_ERROR(
-          visit(place + ".npy.features", npy->mutable_features()));
-      return visit(place + ".npy.labels", npy->mutable_labels());
-    }
-    case v1::DataSource::kText:
-      return visit(place + ".text.path",
-                   source->mutable_text()->mutable_path());
-    case v1::DataSource::kSynthetic:
-    case v1::DataSource::KIND_NOT_SET:
-      break;
+  const SourceKind* kind = KindOf(*source);
+  if (kind == nullptr) return absl::OkStatus();
+  for (const SourceKind::Files& list : kind->FilesOf(source)) {
+    TRIBUTARY_RETURN_IF_ERROR(
+        visit(absl::StrCat(place, ".", SourceKey(*source), ".", list.key),
+              list.paths));
   }
   return absl::OkStatus();
 }
 
 }  // namespace
-
-std::string SourceKind(const v1::DataSource& source) {
-  const auto* field = source.GetReflection()->GetOneofFieldDescriptor(
-      source, source.GetDescriptor()->oneof_decl(0));
-  return field == nullptr ? "" : field->name();
-}
 
 absl::Status VisitDataFiles(v1::DataSpec* data, Visit visit) {
   if (data->has_train()) {

@@ -10,9 +10,6 @@
 
 namespace tributary {
 
-// The source's key in the job file, "csv"; empty: it has none.
-std::string SourceKind(const v1::DataSource& source);
-
 // Calls `visit` for each list of files that a job's data name, with the list's
 // place in the job ("data.train.idx.images"), and stops at the first error.
 absl::Status VisitDataFiles(

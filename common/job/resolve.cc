@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/job/resolve.h"
-#include "common/job/job_options.h"
 
 #include <filesystem>
 #include <vector>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "common/job/field_rules.h"
+#include "common/job/job_options.h"
 #include "common/job/optimizer_spec.h"
 #include "common/job/proto_reader.h"
+#include "common/job/sources/source_kind.h"
 #include "common/schema/scalar_text.h"
 #include "common/status/status_macros.h"
 #include "common/wire/wire_format.h"
@@ -25,81 +24,28 @@ using google::protobuf::OneofDescriptor;
 
 // ---- defaults that depend on other fields
 
-void ResolveCsv(v1::CsvSource* csv) {
-  if (!csv->delimiter().empty() || csv->path().empty()) return;
-  const std::string path = absl::AsciiStrToLower(csv->path(0));
-  const bool tabs =
-      absl::EndsWith(path, ".tsv") || absl::EndsWith(path, ".tsv.gz");
-  csv->set_delimiter(tabs ? "\t" : ",");
-}
-
-// By default the samples of a text do not overlap.
-void ResolveText(v1::TextSource* text) {
-  if (text->has_stride() || text->length() == 0) return;
-  text->set_stride(text->length());
-}
-
-// A test or validation set without columns, normalization or rule for missing
-// values inherits the training set's.
-template <typename Source>
-void InheritNormalize(const Source& train, Source* test) {
-  if (!test->has_normalize() && train.has_normalize()) {
-    *test->mutable_normalize() = train.normalize();
-  }
-}
-
-void ResolveTest(const v1::DataSource& train, v1::DataSource* test) {
-  if (train.kind_case() != test->kind_case()) return;
-  switch (train.kind_case()) {
-    case v1::DataSource::kIdx:
-      return InheritNormalize(train.idx(), test->mutable_idx());
-    case v1::DataSource::kNpy:
-      return InheritNormalize(train.npy(), test->mutable_npy());
-    case v1::DataSource::kSynthetic:
-      return InheritNormalize(train.synthetic(), test->mutable_synthetic());
-    case v1::DataSource::kText: {
-      v1::TextSource* text = test->mutable_text();
-      text->set_tokens(train.text().tokens());
-      if (text->path().empty()) *text->mutable_path() = train.text().path();
-      if (text->length() == 0) text->set_length(train.text().length());
-      return;
-    }
-    case v1::DataSource::kCsv: {
-      const v1::CsvSource& from = train.csv();
-      v1::CsvSource* csv = test->mutable_csv();
-      InheritNormalize(from, csv);
-      if (!csv->has_columns() && from.has_columns()) {
-        *csv->mutable_columns() = from.columns();
-      }
-      if (!csv->has_header() && from.has_header()) {
-        csv->set_header(from.header());
-      }
-      if (csv->delimiter().empty()) csv->set_delimiter(from.delimiter());
-      if (!csv->has_missing() && from.has_missing()) {
-        *csv->mutable_missing() = from.missing();
-      }
-      if (csv->classes().empty()) *csv->mutable_classes() = from.classes();
-      return;
-    }
-    case v1::DataSource::KIND_NOT_SET:
-      return;
-  }
+// A test or validation set inherits from the training set what it leaves out.
+void ResolveBeside(const v1::DataSource& train, v1::DataSource* other) {
+  const SourceKind* kind = KindOf(train);
+  if (kind == nullptr || kind != KindOf(*other)) return;
+  kind->Inherit(train, other);
+  if (NormalizeOf(*other) == nullptr) SetNormalize(NormalizeOf(train), other);
 }
 
 void ResolveSource(v1::DataSource* source) {
-  if (source->has_csv()) ResolveCsv(source->mutable_csv());
-  if (source->has_text()) ResolveText(source->mutable_text());
+  const SourceKind* kind = KindOf(*source);
+  if (kind != nullptr) kind->Resolve(source);
 }
 
 void ResolveData(uint64_t seed, v1::DataSpec* data) {
   if (data->has_train()) ResolveSource(data->mutable_train());
   if (data->has_test()) {
-    ResolveTest(data->train(), data->mutable_test());
+    ResolveBeside(data->train(), data->mutable_test());
     ResolveSource(data->mutable_test());
   }
   if (data->validation().has_source()) {
     v1::DataSource* source = data->mutable_validation()->mutable_source();
-    ResolveTest(data->train(), source);
+    ResolveBeside(data->train(), source);
     ResolveSource(source);
   }
   if (!data->has_shuffle()) data->mutable_shuffle()->set_seed(seed);

@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "common/base/check.h"
 
 namespace tributary {
 
@@ -35,26 +34,14 @@ google::protobuf::Message* MessageOf(v1::LayerSpec* layer) {
 
 }  // namespace
 
-void LayerKinds::Add(v1::LayerSpec::KindCase kind_case, const LayerKind* kind) {
-  const size_t at = static_cast<size_t>(kind_case);
-  if (by_case_.size() <= at) by_case_.resize(at + 1);
-  TRIBUTARY_CHECK(by_case_[at] == nullptr);
-  by_case_[at] = kind;
-  all_.push_back(kind);
-}
-
-const LayerKind* LayerKinds::Find(int kind_case) const {
-  const size_t at = static_cast<size_t>(kind_case);
-  return at < by_case_.size() ? by_case_[at] : nullptr;
-}
-
 const LayerKind* KindOf(const v1::LayerSpec& layer) {
   return AllKinds().Find(layer.kind_case());
 }
 
 std::vector<FieldRule> LayerRules() {
   std::vector<FieldRule> rules;
-  for (const LayerKind* kind : AllKinds().all()) {
+  for (const LayerKind* kind : AllKinds().by_number()) {
+    if (kind == nullptr) continue;
     rules.insert(rules.end(), kind->rules().begin(), kind->rules().end());
   }
   return rules;

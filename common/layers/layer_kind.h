@@ -10,6 +10,7 @@
 #include "absl/types/span.h"
 #include "common/base/parameter_slice.h"
 #include "common/base/parameter_spec.h"
+#include "common/schema/case_table.h"
 #include "common/schema/field_rule.h"
 #include "tributary/v1/job.pb.h"
 
@@ -178,18 +179,7 @@ absl::Status CheckLayerFields(const v1::LayerSpec& layer);
 // "[3, 28, 28]".
 std::string SampleText(const Shape& shape);
 
-// Where kinds/*.cc put themselves: each defines one function
-// `void Add...(LayerKinds*)`, and CMake makes the list of these functions from
-// the names of the files (layer_kinds.inc).
-class LayerKinds {
- public:
-  void Add(v1::LayerSpec::KindCase kind_case, const LayerKind* kind);
-  const LayerKind* Find(int kind_case) const;
-  const std::vector<const LayerKind*>& all() const { return all_; }
-
- private:
-  std::vector<const LayerKind*> by_case_;
-  std::vector<const LayerKind*> all_;
-};
+// Filled by common/layers/kinds.
+using LayerKinds = CaseTable<const LayerKind*>;
 
 }  // namespace tributary

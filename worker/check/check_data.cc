@@ -16,8 +16,8 @@
 #include "absl/strings/strip.h"
 #include "common/files/safetensors.h"
 #include "common/job/initial_tensors.h"
-#include "common/job/job_files.h"
 #include "common/job/job_options.h"
+#include "common/job/sources/source_kind.h"
 #include "common/layers/layer_kind.h"
 #include "common/layers/model_costs.h"
 #include "common/status/status_macros.h"
@@ -201,7 +201,7 @@ class Check {
                                    : field == "data.validation.source"
                                        ? data.validation().source()
                                        : data.train();
-    std::string path = absl::StrCat(field, ".", SourceKind(source));
+    std::string path = absl::StrCat(field, ".", SourceKey(source));
     if (source.has_csv()) {
       path = FieldOfColumn(source.csv(), status.message(), path);
     } else if (IsOfLabels(source, status.message())) {

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/job/job_file.h"
+#include "common/job/sources/source_kind.h"
 #include "common/status/status_macros.h"
 #include "worker/data/batch.h"
 
@@ -27,28 +28,13 @@ Json SetRecord(const Dataset& set) {
       {"checksum", absl::StrCat(absl::Hex(set.checksum(), absl::kZeroPad8))}};
 }
 
-void DropNormalization(v1::DataSource* source) {
-  switch (source->kind_case()) {
-    case v1::DataSource::kIdx:
-      return source->mutable_idx()->clear_normalize();
-    case v1::DataSource::kCsv:
-      return source->mutable_csv()->clear_normalize();
-    case v1::DataSource::kNpy:
-      return source->mutable_npy()->clear_normalize();
-    case v1::DataSource::kSynthetic:
-      return source->mutable_synthetic()->clear_normalize();
-    default:
-      return;
-  }
-}
-
 absl::StatusOr<TrainTest> OpenDataOfFile(const std::string& path) {
   TRIBUTARY_ASSIGN_OR_RETURN(v1::JobSpec job, ReadModelJob(path, {}));
   v1::DataSpec* data = job.mutable_data();
-  DropNormalization(data->mutable_train());
-  if (data->has_test()) DropNormalization(data->mutable_test());
+  SetNormalize(nullptr, data->mutable_train());
+  if (data->has_test()) SetNormalize(nullptr, data->mutable_test());
   if (data->validation().has_source()) {
-    DropNormalization(data->mutable_validation()->mutable_source());
+    SetNormalize(nullptr, data->mutable_validation()->mutable_source());
   }
   return OpenData(*data, TargetKindOf(job.training().loss()));
 }

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "absl/strings/ascii.h"
-#include "common/job/job_files.h"
+#include "common/job/sources/source_kind.h"
 
 namespace tributary {
 namespace {
@@ -75,7 +75,7 @@ v1::Preprocessing DescribePreprocessing(const v1::DataSource& source,
                                         const LearnedTable& table,
                                         const Vocabulary& vocabulary) {
   v1::Preprocessing described;
-  described.set_source(SourceKind(source));
+  described.set_source(SourceKey(source));
   described.mutable_feature_shape()->Add(train.feature_shape.begin(),
                                          train.feature_shape.end());
   described.set_target_width(train.targets.width);

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -10,20 +9,10 @@
 #include "worker/data/normalization.h"
 #include "worker/data/raw_data.h"
 #include "worker/data/readers/csv_reader.h"
-#include "worker/data/readers/text_reader.h"
+#include "worker/data/sources/source_reader.h"
 #include "worker/data/stream/stored_rows.h"
 
 namespace tributary {
-
-// What is learned from the training source, which is read first, and used to
-// read the other sources.
-struct LearnedFromTraining {
-  bool training = true;  // the next source is the training source
-  CsvWords words;
-  Vocabulary vocabulary;
-  std::vector<double> offsets;        // to read the next source with (RawData)
-  std::vector<std::string> warnings;  // for the user
-};
 
 // Reads all rows of a source of a resolved job. Errors name the file and the
 // position in it.

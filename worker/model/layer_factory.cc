@@ -8,7 +8,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "common/base/check.h"
 #include "common/layers/tensor_cuts.h"
 #include "common/status/status_macros.h"
 #include "worker/model/parallel_layer.h"
@@ -154,19 +153,6 @@ LayerOr CreateByKind(const v1::LayerSpec& spec, const Shape& input_shape,
 Layer::Layer(const LayerInit& init)
     : Layer(init.options.ops, init.input_shape, init.output_shape,
             init.parameters, init.memory) {}
-
-void LayerCreators::Add(v1::LayerSpec::KindCase kind_case,
-                        LayerCreator creator) {
-  const size_t at = static_cast<size_t>(kind_case);
-  if (by_case_.size() <= at) by_case_.resize(at + 1);
-  TRIBUTARY_CHECK(by_case_[at] == nullptr);
-  by_case_[at] = creator;
-}
-
-LayerCreator LayerCreators::Find(int kind_case) const {
-  const size_t at = static_cast<size_t>(kind_case);
-  return at < by_case_.size() ? by_case_[at] : nullptr;
-}
 
 LayerPart PartOf(const LayerOptions& options) {
   if (options.cuts == nullptr) return {};

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/layers/layer_kind.h"
+#include "common/schema/case_table.h"
 #include "tributary/v1/job.pb.h"
 #include "worker/model/layer.h"
 #include "worker/model/scratch.h"
@@ -69,18 +70,9 @@ struct LayerInit {
   LayerMemory memory;
 };
 
-// Each file of worker/model/layers defines a function that adds its kinds,
-// `void Add...(LayerCreators*)`, named after the file as in
-// common/layers/kinds.
 using LayerCreator = LayerOr (*)(const LayerInit& init);
 
-class LayerCreators {
- public:
-  void Add(v1::LayerSpec::KindCase kind_case, LayerCreator creator);
-  LayerCreator Find(int kind_case) const;  // null: unknown kind
-
- private:
-  std::vector<LayerCreator> by_case_;
-};
+// Filled by worker/model/layers.
+using LayerCreators = CaseTable<LayerCreator>;
 
 }  // namespace tributary

@@ -12,6 +12,7 @@
 #include "common/evaluation/evaluation.h"
 #include "common/files/atomic_file.h"
 #include "common/job/job_file.h"
+#include "common/job/sources/source_kind.h"
 #include "common/status/status_macros.h"
 #include "worker/data/open_data.h"
 #include "worker/model/evaluator.h"
@@ -53,42 +54,25 @@ InputOptions LabelledRows(TargetKind kind) {
 // Where a source of a job file has its rows.
 InputOptions OptionsOf(const v1::DataSource& source, TargetKind kind) {
   InputOptions options = LabelledRows(kind);
-  const auto set = [](const auto& files, std::string* first,
-                      std::vector<std::string>* more) {
-    if (files.empty()) return;
-    *first = files.Get(0);
-    more->assign(files.begin() + 1, files.end());
+  const SourceKind* const source_kind = KindOf(source);
+  if (source_kind == nullptr) return options;
+  v1::DataSource copy = source;
+  const std::vector<SourceKind::Files> lists = source_kind->FilesOf(&copy);
+  const auto set = [&lists](size_t list, std::string* first,
+                            std::vector<std::string>* more) {
+    if (list >= lists.size() || lists[list].paths->empty()) return;
+    const auto& paths = *lists[list].paths;
+    *first = paths.Get(0);
+    more->assign(paths.begin() + 1, paths.end());
   };
-  const auto set_paths = [&](const auto& files) {
-    set(files, &options.path, &options.more_paths);
-  };
-  const auto set_labels = [&](const auto& files) {
-    set(files, &options.labels_path, &options.more_labels);
-  };
-  switch (source.kind_case()) {
-    case v1::DataSource::kIdx:
-      set_paths(source.idx().images());
-      set_labels(source.idx().labels());
-      options.range = {source.idx().first_row(), source.idx().rows()};
-      break;
-    case v1::DataSource::kCsv:
-      set_paths(source.csv().path());
-      options.range = {source.csv().first_row(), source.csv().rows()};
-      break;
-    case v1::DataSource::kNpy:
-      set_paths(source.npy().features());
-      set_labels(source.npy().labels());
-      options.range = {source.npy().first_row(), source.npy().rows()};
-      break;
-    case v1::DataSource::kText:
-      set_paths(source.text().path());
-      options.stride = source.text().stride();
-      options.begin = source.text().begin();
-      options.end = source.text().has_end() ? source.text().end() : 1;
-      options.range = {source.text().first_row(), source.text().rows()};
-      break;
-    default:
-      break;
+  set(0, &options.path, &options.more_paths);
+  set(1, &options.labels_path, &options.more_labels);
+  const SourceRows rows = RowsOf(source);
+  options.range = {rows.first_row, rows.rows};
+  if (source.has_text()) {
+    options.stride = source.text().stride();
+    options.begin = source.text().begin();
+    options.end = source.text().has_end() ? source.text().end() : 1;
   }
   return options;
 }

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/schema/case_table.h"
+#include "common/status/place.h"
+#include "tributary/v1/data.pb.h"
+
+namespace tributary {
+
+// A kind of data source, as a job file describes it. Sources passed to a kind
+// are of this kind. How their rows are read is in worker/data/sources; a new
+// kind is in docs/extending.md#a-data-source.
+class SourceKind {
+ public:
+  virtual ~SourceKind() = default;
+
+  // The lists of files, under their keys: first that of the rows, then that of
+  // labels in files of their own. None: the rows are generated.
+  struct Files {
+    const char* key;
+    google::protobuf::RepeatedPtrField<std::string>* paths;
+  };
+  virtual std::vector<Files> FilesOf(v1::DataSource* /*source*/) const {
+    return {};
+  }
+
+  // Takes from the training set what another set leaves out, except
+  // `normalize`, which every set takes.
+  virtual void Inherit(const v1::DataSource& /*train*/,
+                       v1::DataSource* /*other*/) const {}
+
+  // Sets the defaults that depend on other fields.
+  virtual void Resolve(v1::DataSource* /*source*/) const {}
+
+  // Checks of a source at `path`, "data.train.csv", what the ranges of its
+  // fields cannot say, except `normalize`.
+  virtual absl::Status Validate(const Places& /*places*/,
+                                const std::string& /*path*/,
+                                const v1::DataSource& /*source*/) const {
+    return absl::OkStatus();
+  }
+};
+
+// Filled by sources/kinds.
+using SourceKinds = CaseTable<const SourceKind*>;
+
+// Null: the source has no kind.
+const SourceKind* KindOf(const v1::DataSource& source);
+
+// The source's key in the job file, "csv"; empty: it has none.
+std::string SourceKey(const v1::DataSource& source);
+// The keys of all kinds, in the order of data.proto.
+std::vector<std::string> SourceKeys();
+
+// Null: the source has no `normalize`.
+const v1::NormalizeSpec* NormalizeOf(const v1::DataSource& source);
+// Copies the spec into a source whose kind has `normalize`; null removes it.
+void SetNormalize(const v1::NormalizeSpec* spec, v1::DataSource* source);
+
+// The part of a source's rows that the job uses.
+struct SourceRows {
+  int64_t first_row = 0;
+  int64_t rows = 0;  // 0: all that follow
+};
+SourceRows RowsOf(const v1::DataSource& source);
+
+}  // namespace tributary
