@@ -46,6 +46,9 @@ if(CMAKE_CUDA_COMPILER)
   set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
   set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
   set(CMAKE_CUDA_STANDARD 20)
+  # CMake's own form, -isystem=, is no path to ccache, which then misses in every
+  # other clone.
+  set(CMAKE_INCLUDE_SYSTEM_FLAG_CUDA "-isystem ")
   find_package(CUDAToolkit REQUIRED)
   set(TRIBUTARY_HAVE_CUDA ON)
   message(STATUS "CUDA ${CUDAToolkit_VERSION}: building kernels for "
