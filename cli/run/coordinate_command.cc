@@ -111,7 +111,8 @@ absl::StatusOr<v1::JobSpec> FindJob(
 constexpr char kEverywhere[] = "0.0.0.0:7070";
 constexpr char kHere[] = "127.0.0.1:7070";
 
-// What decides who may call, read the pages and read checkpoints.
+// The keys and certificates that decide who may call, read the pages and read
+// checkpoints.
 struct Secrets {
   Access access;
   PageAccess pages;

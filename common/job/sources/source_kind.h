@@ -29,16 +29,16 @@ class SourceKind {
     return {};
   }
 
-  // Takes from the training set what another set leaves out, except
-  // `normalize`, which every set takes.
+  // Copies from the training set the fields that another set leaves out.
+  // `normalize` is copied for all kinds elsewhere.
   virtual void Inherit(const v1::DataSource& /*train*/,
                        v1::DataSource* /*other*/) const {}
 
   // Sets the defaults that depend on other fields.
   virtual void Resolve(v1::DataSource* /*source*/) const {}
 
-  // Checks of a source at `path`, "data.train.csv", what the ranges of its
-  // fields cannot say, except `normalize`.
+  // Checks what the ranges of fields cannot express; `normalize` is checked for
+  // all kinds elsewhere. `path` is the source's: "data.train.csv".
   virtual absl::Status Validate(const Places& /*places*/,
                                 const std::string& /*path*/,
                                 const v1::DataSource& /*source*/) const {

@@ -49,7 +49,8 @@ class HostilePeers {
   std::vector<int> AllPorts() const;
 
   const AttackedJob job_;
-  // Made before the attacks, which would leave its compression no time.
+  // Made before the attacks begin, because compressing it beside them took more
+  // than a minute on a busy machine.
   const std::string bomb_;
   std::atomic<int64_t> let_through_{0};
   AttackThreads attacks_;  // the last, because its threads use the rest

@@ -15,8 +15,8 @@
 
 namespace tributary {
 
-// What is learned from the training source, which is read first, and used to
-// read the other sources.
+// The training source is read first. The other sources are read with the words
+// and the vocabulary that it taught.
 struct LearnedFromTraining {
   bool training = true;  // the next source is the training source
   CsvWords words;
@@ -43,7 +43,7 @@ using SourceReaders = CaseTable<const SourceReader*>;
 // Null: the source has no kind.
 const SourceReader* ReaderOf(const v1::DataSource& source);
 
-// What the job says of missing values in a table.
+// The rule for missing values in a table.
 CsvMissing MissingOf(const v1::CsvSource& source);
 
 }  // namespace tributary

@@ -14,7 +14,7 @@
 namespace tributary {
 namespace {
 
-// Of a switch that can only be on, as in `missing: mean`.
+// `missing: {mean: true}` is valid; `missing: {mean: false}` is an error.
 absl::Status ValidateMissing(const Places& places, const std::string& path,
                              const v1::MissingSpec& missing) {
   const std::pair<const char*, bool> kinds[] = {
