@@ -13,6 +13,7 @@
 #include "common/member/coordinator_client.h"
 #include "tests/testing/paths.h"
 #include "tests/testing/running_process.h"
+#include "tests/testing/soon.h"
 #include "tests/testing/temporary_folder.h"
 
 namespace tributary {
@@ -53,7 +54,7 @@ class LateClock final : public Clock {
           {.command = {testing::Program("tributary-coordinator"), "--job",
                        "job.yaml", "--listen", address_, "--run-dir", "run"},
            .folder = folder_});
-      EXPECT_TRUE(coordinator_->WaitForOutput("waits for", absl::Seconds(30)))
+      EXPECT_TRUE(coordinator_->WaitForOutput("waits for", testing::kSoon))
           << coordinator_->output();
     }
     return int64_t{1'000'000} * asked_;

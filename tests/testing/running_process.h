@@ -8,11 +8,9 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "tests/testing/soon.h"
 
 namespace tributary::testing {
-
-// Timeout of any wait, long enough for a busy machine.
-inline constexpr absl::Duration kSoon = absl::Seconds(100);
 
 // A program under test while it runs. Its output is read as it arrives, and
 // signals and keys can be sent to it. The destructor kills it.

@@ -10,12 +10,13 @@
 #include "absl/status/statusor.h"
 
 // Debian's Abseil has no status matchers; these are sufficient.
-#define TRIBUTARY_ASSERT_OK(expression) ASSERT_TRUE((expression).ok())
-#define TRIBUTARY_EXPECT_OK(expression)                         \
-  do {                                                          \
-    const absl::Status tributary_expected =                     \
-        ::tributary::testing::StatusOf(expression);             \
-    EXPECT_TRUE(tributary_expected.ok()) << tributary_expected; \
+#define TRIBUTARY_ASSERT_OK(expression)                          \
+  do {                                                           \
+    ASSERT_PRED_FORMAT1(::tributary::testing::IsOk, expression); \
+  } while (false)
+#define TRIBUTARY_EXPECT_OK(expression)                          \
+  do {                                                           \
+    EXPECT_PRED_FORMAT1(::tributary::testing::IsOk, expression); \
   } while (false)
 
 namespace tributary::testing {
@@ -24,6 +25,14 @@ inline absl::Status StatusOf(const absl::Status& status) { return status; }
 template <typename T>
 absl::Status StatusOf(const absl::StatusOr<T>& status_or) {
   return status_or.status();
+}
+
+// Names the expression and what it gave instead.
+template <typename T>
+::testing::AssertionResult IsOk(const char* expression, const T& result) {
+  const absl::Status status = StatusOf(result);
+  if (status.ok()) return ::testing::AssertionSuccess();
+  return ::testing::AssertionFailure() << expression << " gave " << status;
 }
 
 // The status has this code, and its message contains this text.

@@ -21,6 +21,7 @@
 #include "kernels/ops.h"
 #include "server/service/parameter_server.h"
 #include "tests/testing/ready_channel.h"
+#include "tests/testing/soon.h"
 #include "tests/testing/status_matchers.h"
 #include "tributary/v1/coordinator_service.grpc.pb.h"
 #include "tributary/v1/parameter_service.grpc.pb.h"
@@ -56,7 +57,7 @@ class LostPlaceTest : public ::testing::Test {
                            const Request& request, const std::string& ticket,
                            Response* response) {
     grpc::ClientContext context;
-    context.set_deadline(DeadlineAfter(absl::Seconds(30)));
+    context.set_deadline(DeadlineAfter(testing::kSoon));
     CallerProof().WithTicket(ticket).AddTo(&context);
     return ToAbslStatus((stub->*method)(&context, request, response));
   }

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "tests/testing/paths.h"
 #include "tests/testing/running_process.h"
+#include "tests/testing/soon.h"
 #include "tests/testing/temporary_folder.h"
 
 namespace tributary {
@@ -20,7 +21,7 @@ using ::testing::HasSubstr;
 using testing::RunningProcess;
 using Words = std::vector<std::string>;
 
-constexpr absl::Duration kSoon = absl::Seconds(60);
+using testing::kSoon;
 
 constexpr char kJob[] = R"(name: rooted
 model: {mlp: {in: 2, hidden: [2], out: 1}}

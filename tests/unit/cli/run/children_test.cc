@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 
 #include "absl/time/clock.h"
+#include "tests/testing/soon.h"
 #include "tests/testing/temporary_folder.h"
 
 namespace tributary {
@@ -16,7 +17,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-constexpr absl::Duration kSoon = absl::Seconds(20);
+using testing::kSoon;
 
 class ChildrenTest : public testing::TemporaryFolderTest {
  protected:

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "common/checkpoint/checkpoint_directory.h"
+#include "tests/testing/soon.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/testing/temporary_folder.h"
 
@@ -22,7 +23,7 @@ namespace {
 using testing::StatusIs;
 using testing::TemporaryFolderTest;
 
-constexpr auto kSoon = std::chrono::seconds(20);
+const auto kSoon = absl::ToChronoSeconds(testing::kSoon);
 
 // Two parameters of 4 and 2 elements in two blocks, one state.
 class CheckpointerTest : public TemporaryFolderTest {

@@ -14,6 +14,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/member/coordinator_client.h"
+#include "tests/testing/soon.h"
 #include "tributary/v1/coordinator_service.grpc.pb.h"
 
 namespace tributary {
@@ -65,7 +66,7 @@ class FakeCoordinator final : public v1::CoordinatorService::Service {
   // Returns once a report of an earlier term was refused; false: none was.
   bool AwaitAborted() const {
     absl::MutexLock lock(&mu_);
-    return mu_.AwaitWithTimeout(absl::Condition(&aborted_), absl::Seconds(20));
+    return mu_.AwaitWithTimeout(absl::Condition(&aborted_), testing::kSoon);
   }
 
   grpc::Status ReportEvaluation(

@@ -23,6 +23,7 @@
 #include "absl/time/clock.h"
 #include "common/security/certificate_authority.h"
 #include "tests/testing/http/http_get.h"
+#include "tests/testing/soon.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tributary {
@@ -388,7 +389,7 @@ TEST(HttpListenerTest, ANewCertificateIsShownWithoutARestart) {
   const auto listener = HttpListener::Start(options);
   TRIBUTARY_ASSERT_OK(listener);
   const int port = (*listener)->port();
-  const absl::Time limit = absl::Now() + absl::Seconds(30);
+  const absl::Time limit = absl::Now() + testing::kSoon;
   while (GetEncrypted(port, after.root).empty() && absl::Now() < limit) {
     const int seen = asked;
     const bool old = !GetEncrypted(port, before.root).empty();

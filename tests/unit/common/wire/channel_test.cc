@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/wire/deadline.h"
 #include "common/wire/grpc_status.h"
+#include "tests/testing/soon.h"
 #include "tests/testing/status_matchers.h"
 #include "tributary/v1/parameter_service.grpc.pb.h"
 
@@ -176,7 +177,7 @@ TEST(ChannelArgumentsTest, EveryChannelPingsWithinTenSeconds) {
 TEST_F(ChannelTest, ARequestThatNoPeerTakesIsNotSent) {
   const auto channel = DataChannel(absl::StrCat("127.0.0.1:", port_));
   grpc::ClientContext context;
-  context.set_deadline(DeadlineAfter(absl::Seconds(20)));
+  context.set_deadline(DeadlineAfter(testing::kSoon));
   context.set_wait_for_ready(true);
   v1::PushPullRequest request;
   request.set_payload(std::string(kMaxMessageBytes, 'x'));

@@ -18,12 +18,13 @@
 #include "common/wire/header_checksum.h"
 #include "coordinator/service/coordinator.h"
 #include "coordinator/service/final_weights.h"
+#include "tests/testing/soon.h"
 #include "tributary/v1/grpc_services.pb.h"
 #include "tributary/v1/parameter_service.grpc.pb.h"
 
 namespace tributary {
 
-inline constexpr absl::Duration kSoon = absl::Seconds(20);
+using testing::kSoon;
 inline constexpr int64_t kTotalSteps = 6;
 
 inline v1::JobSpec Job(int servers, int workers) {

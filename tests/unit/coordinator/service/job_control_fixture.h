@@ -8,12 +8,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "coordinator/service/job_control.h"
+#include "tests/testing/soon.h"
 
 namespace tributary {
 
 inline constexpr int kWorkers = 3;
 inline constexpr int64_t kSteps = 200;
-inline constexpr absl::Duration kSoon = absl::Seconds(20);
+using testing::kSoon;
 
 inline JobState::Options Options() {
   JobState::Options options;

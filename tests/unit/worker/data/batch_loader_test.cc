@@ -8,6 +8,7 @@
 #include "absl/synchronization/notification.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/soon.h"
 
 namespace tributary {
 namespace {
@@ -43,7 +44,7 @@ std::unique_ptr<BatchLoader> StartLoader(BatchLoader::Options options) {
   return *std::move(loader);
 }
 
-absl::Duration Patiently() { return absl::Seconds(30); }
+absl::Duration Patiently() { return testing::kSoon; }
 
 struct Seen {
   int64_t step, micro_batch, first_row;
@@ -109,7 +110,7 @@ TEST(BatchLoaderTest, ATakenBatchStaysWhileTheNextAreGathered) {
   const absl::StatusOr<const Batch*> first = loader->Next(Patiently());
   ASSERT_TRUE(first.ok()) << first.status();
   const std::vector<int64_t> rows = (*first)->labels;
-  ASSERT_TRUE(ring_full.WaitForNotificationWithTimeout(absl::Seconds(30)));
+  ASSERT_TRUE(ring_full.WaitForNotificationWithTimeout(testing::kSoon));
   // The loader has no fourth batch's room until this one is given back.
   EXPECT_EQ(gathered, 3);
   EXPECT_EQ((*first)->labels, rows);

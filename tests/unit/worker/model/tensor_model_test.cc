@@ -8,6 +8,7 @@
 #include "absl/time/clock.h"
 #include "common/layers/initializer.h"
 #include "common/layers/model_parameters.h"
+#include "tests/testing/soon.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/unit/worker/model/tensor_cases.h"
 #include "worker/model/evaluator.h"
@@ -201,7 +202,7 @@ TEST(TensorParallelModelTest, ARankThatLeavesIsNamedByTheOthers) {
     auto d = rank.loss->Differentiate(y, {.labels = labels.data()}, 2, 1);
     TRIBUTARY_ASSERT_OK(d);
     if (r == 1) {
-      const absl::Time deadline = absl::Now() + absl::Seconds(30);
+      const absl::Time deadline = absl::Now() + testing::kSoon;
       for (const int other : {0, 2, 3}) {
         while (ranks[other].communicator->waiting_for() != 1) {
           ASSERT_LT(absl::Now(), deadline);

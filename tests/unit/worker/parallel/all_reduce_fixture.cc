@@ -11,6 +11,7 @@
 #include "common/plan/plan_codec.h"
 #include "server/store/parameter_shard.h"
 #include "server/sync/sync_policy.h"
+#include "tests/testing/soon.h"
 #include "tests/testing/status_matchers.h"
 #include "worker/collective/mesh.h"
 #include "worker/collective/peer_communicator.h"
@@ -124,7 +125,7 @@ std::vector<Tensors> AllReduceSynchronizerTest::Run(int size, UpdateOn on,
       std::unique_ptr<Communicator> group = std::make_unique<PeerCommunicator>(
           PeerCommunicator::Options{.mesh = std::move(sides[rank]),
                                     .ops = ops.get(),
-                                    .timeout = absl::Seconds(20),
+                                    .timeout = testing::kSoon,
                                     .piece_elements = 512,
                                     .small_elements = 64});
       if (on_device_) {
@@ -258,8 +259,7 @@ void AllReduceSynchronizerTest::AwaitFile(const Rank& rank) {
     return files_.count(rank.rank) > 0 ||
            (rank.rank > 0 && rank.on != UpdateOn::kOwnCut);
   };
-  EXPECT_TRUE(
-      mu_.AwaitWithTimeout(absl::Condition(&written), absl::Seconds(20)));
+  EXPECT_TRUE(mu_.AwaitWithTimeout(absl::Condition(&written), testing::kSoon));
 }
 
 void AllReduceSynchronizerTest::WriteManifestOfStep2() {

@@ -16,6 +16,7 @@
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/restore.h"
 #include "common/plan/plan_codec.h"
+#include "tests/testing/soon.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/testing/temporary_folder.h"
 
@@ -57,8 +58,7 @@ class ResidualCheckpointsTest : public testing::TemporaryFolderTest {
       return written_.size() >= count;
     };
     absl::MutexLock lock(&mu_);
-    EXPECT_TRUE(
-        mu_.AwaitWithTimeout(absl::Condition(&there), absl::Seconds(20)));
+    EXPECT_TRUE(mu_.AwaitWithTimeout(absl::Condition(&there), testing::kSoon));
     return written_;
   }
   // Makes a checkpoint of the file that was written after `step` and begins the

@@ -23,6 +23,7 @@
 #include "common/wire/deadline.h"
 #include "common/wire/grpc_status.h"
 #include "tests/testing/http/http2_peer.h"
+#include "tests/testing/soon.h"
 #include "tests/testing/status_matchers.h"
 #include "tributary/v1/parameter_service.grpc.pb.h"
 
@@ -96,7 +97,7 @@ class PeerPortTest : public ::testing::Test,
   absl::Status Call(const std::shared_ptr<grpc::Channel>& channel,
                     const std::string& ticket = "") {
     grpc::ClientContext context;
-    context.set_deadline(DeadlineAfter(absl::Seconds(10)));
+    context.set_deadline(DeadlineAfter(testing::kSoon));
     const auto stub = v1::ParameterService::NewStub(channel);
     if (ticket.empty()) {
       v1::ServerStatusResponse response;

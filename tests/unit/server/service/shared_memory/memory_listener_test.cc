@@ -22,6 +22,7 @@
 #include "common/host/unix_socket.h"
 #include "spdlog/sinks/ostream_sink.h"
 #include "spdlog/spdlog.h"
+#include "tests/testing/soon.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/testing/temporary_folder.h"
 
@@ -30,7 +31,7 @@ namespace {
 
 using testing::StatusIs;
 
-constexpr absl::Duration kSoon = absl::Seconds(30);
+using testing::kSoon;
 
 class MemoryListenerTest : public testing::TemporaryFolderTest {
  protected:

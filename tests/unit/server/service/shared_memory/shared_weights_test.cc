@@ -17,6 +17,7 @@
 #include "common/wire/header_checksum.h"
 #include "tests/testing/cluster.h"
 #include "tests/testing/ready_channel.h"
+#include "tests/testing/soon.h"
 #include "tests/testing/status_matchers.h"
 #include "tributary/v1/parameter_service.grpc.pb.h"
 #include "worker/client/memory_link.h"
@@ -104,7 +105,7 @@ class SharedWeightsTest : public ::testing::Test {
     SignHeader(&request);
     v1::PushPullResponse response;
     grpc::ClientContext context;
-    context.set_deadline(DeadlineAfter(absl::Seconds(30)));
+    context.set_deadline(DeadlineAfter(testing::kSoon));
     const grpc::Status status = stub_->PushPull(&context, request, &response);
     if (!status.ok()) return ToAbslStatus(status);
     TRIBUTARY_EXPECT_OK(CheckHeader(response));
