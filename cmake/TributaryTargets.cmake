@@ -217,10 +217,12 @@ function(tributary_collect_test target room labels)
 endfunction()
 
 # tributary_test(NAME SRCS ... DEPS ... [LABELS unit|integration|race ...]
-#                [TIMEOUT seconds] [PROGRAMS target ...] [ALONE])
+#                [COST seconds] [PROGRAMS target ...] [ALONE])
 # LABELS race marks what the thread sanitizer runs. The folder below tests/ or
 # tests/unit/ is a label, too (tests/room.sh). PROGRAMS are what the test starts.
-# Tests with long timeouts start first.
+# COST is about what the longest test takes under a sanitizer (default 60); tests of a
+# high cost start first. The timeout is long, because it is for what hangs: a busy
+# machine fails no test.
 # With TRIBUTARY_MERGE the unit tests of a room (worker, common, ...) are one program,
 # which tributary_merge_tests makes, but for those for the thread sanitizer and those
 # that are marked ALONE, because they replace functions of the C library or are packed
@@ -228,10 +230,11 @@ endfunction()
 # Under a sanitizer the unit tests of a program run in one process, because starting
 # and checking 2,000 processes takes longer than the tests.
 function(tributary_test name)
-  cmake_parse_arguments(ARG "ALONE" "TIMEOUT;ROOM" "SRCS;DEPS;LABELS;PROGRAMS" ${ARGN})
-  if(NOT ARG_TIMEOUT)
-    set(ARG_TIMEOUT 60)
+  cmake_parse_arguments(ARG "ALONE" "COST;ROOM" "SRCS;DEPS;LABELS;PROGRAMS" ${ARGN})
+  if(NOT ARG_COST)
+    set(ARG_COST 60)
   endif()
+  math(EXPR timeout "3 * ${ARG_COST} + 120")
   set(room ${ARG_ROOM})
   if(NOT room)
     file(RELATIVE_PATH room ${PROJECT_SOURCE_DIR}/tests ${CMAKE_CURRENT_SOURCE_DIR})
@@ -262,7 +265,7 @@ function(tributary_test name)
       TIMEOUT 1200 ENVIRONMENT ${environment})
   else()
     gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
-      PROPERTIES TIMEOUT ${ARG_TIMEOUT} COST ${ARG_TIMEOUT} ENVIRONMENT ${environment})
+      PROPERTIES TIMEOUT ${timeout} COST ${ARG_COST} ENVIRONMENT ${environment})
     # PROPERTIES cannot carry a list, so several labels are set by a script that
     # ctest reads after it has found the tests.
     set(script ${CMAKE_CURRENT_BINARY_DIR}/${name}_labels.cmake)
@@ -310,7 +313,7 @@ function(tributary_fuzzer name)
     target_sources(${name} PRIVATE replay.cc)
     add_test(NAME replay_${name} COMMAND ${name} ${corpus})
   endif()
-  set_tests_properties(replay_${name} PROPERTIES LABELS unit TIMEOUT 60)
+  set_tests_properties(replay_${name} PROPERTIES LABELS unit TIMEOUT 300)
   tributary_collect_test(${name} fuzz unit)
 endfunction()
 
