@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <openssl/ssl.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -97,11 +98,25 @@ Http2Peer::~Http2Peer() {
   close(fd_);
 }
 
+// Waits for room as long as the other end is there: a socket that was closed
+// with an empty queue takes nothing, and Linux resets it only after
+// tcp_fin_timeout, 60 s.
+ssize_t Http2Peer::SendPlain(absl::string_view bytes) const {
+  while (true) {
+    const ssize_t n =
+        send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n >= 0 || errno != EAGAIN) return n;
+    pollfd room = {.fd = fd_, .events = POLLOUT | POLLRDHUP, .revents = 0};
+    if (poll(&room, 1, timeout_millis_) <= 0) return -1;
+    if ((room.revents & POLLRDHUP) != 0) return -1;
+  }
+}
+
 bool Http2Peer::SendRaw(absl::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t n =
         ssl_ == nullptr
-            ? send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL)
+            ? SendPlain(bytes)
             : SSL_write(ssl_, bytes.data(), static_cast<int>(bytes.size()));
     if (n <= 0) return false;
     bytes.remove_prefix(static_cast<size_t>(n));
@@ -117,7 +132,8 @@ bool Http2Peer::IsClosed() const {
   return n == 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
 }
 
-void Http2Peer::SetTimeout(int seconds) const {
+void Http2Peer::SetTimeout(int seconds) {
+  timeout_millis_ = 1000 * seconds;
   const timeval wait = {seconds, 0};
   setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
   setsockopt(fd_, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait));

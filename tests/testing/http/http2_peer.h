@@ -55,7 +55,7 @@ class Http2Peer {
   // is, without waiting. With TLS nothing can be read afterwards.
   bool IsClosed() const;
   // Limits every wait of this end for the other; then the call fails.
-  void SetTimeout(int seconds) const;
+  void SetTimeout(int seconds);
 
   // A message with gRPC's length prefix.
   static std::string Message(absl::string_view bytes, bool compressed = false);
@@ -66,11 +66,13 @@ class Http2Peer {
   bool SendHello(uint32_t window);
 
   bool SendFrame(int type, int flags, uint32_t stream, absl::string_view bytes);
+  ssize_t SendPlain(absl::string_view bytes) const;
   bool ReadFrame();
   bool ReadAll(char* out, size_t n) const;
 
   const int fd_;
-  ssl_st* ssl_ = nullptr;  // null: clear text
+  int timeout_millis_ = -1;  // for ever
+  ssl_st* ssl_ = nullptr;    // null: clear text
   uint32_t next_stream_ = 1;
   // The server's receive windows: of the connection, of a new stream, of each
   // stream.

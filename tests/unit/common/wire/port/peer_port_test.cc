@@ -38,7 +38,7 @@ constexpr int64_t kMiB = 1 << 20;
 
 // Waits for another thread, which a busy machine may run late.
 bool Eventually(const std::function<bool()>& condition) {
-  const absl::Time end = absl::Now() + absl::Seconds(20);
+  const absl::Time end = absl::Now() + testing::kSoon;
   while (!condition()) {
     if (absl::Now() > end) return false;
     absl::SleepFor(absl::Milliseconds(1));
@@ -215,7 +215,7 @@ TEST_F(PeerPortTest, MessagesThatNeverEndAreCutOff) {
     ++calls;
   }
   EXPECT_TRUE(Eventually([&] { return peer->IsClosed(); }));
-  EXPECT_GE(calls, 8);
+  EXPECT_GE(calls, 7);  // the end of the eighth may find it closed
   EXPECT_EQ(totals().closed, 1u);
   TRIBUTARY_EXPECT_OK(Call(honest, Ticket(0)));
 }
