@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tests/integration/cli/replayed_runs.h"
-#include "tests/testing/flip_weight.h"
+#include "tests/testing/checkpoint/flip_weight.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tributary {

@@ -7,7 +7,7 @@
 #include "common/checkpoint/checkpoint_directory.h"
 #include "common/files/safetensors.h"
 #include "common/files/sha256.h"
-#include "tests/testing/checkpoint_files.h"
+#include "tests/testing/checkpoint/checkpoint_files.h"
 #include "tests/testing/paths.h"
 #include "tests/testing/running_process.h"
 #include "tests/testing/status_matchers.h"

@@ -12,7 +12,7 @@
 #include "common/checkpoint/paged_file.h"
 #include "common/checkpoint/planned_checkpoint.h"
 #include "common/checkpoint/shard_file.h"
-#include "tests/testing/checkpoint_files.h"
+#include "tests/testing/checkpoint/checkpoint_files.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/testing/temporary_folder.h"
 

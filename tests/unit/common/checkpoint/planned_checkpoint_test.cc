@@ -8,7 +8,7 @@
 #include "common/checkpoint/manifest.h"
 #include "common/plan/model_cut.h"
 #include "common/plan/plan_codec.h"
-#include "tests/testing/checkpoint_files.h"
+#include "tests/testing/checkpoint/checkpoint_files.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/testing/temporary_folder.h"
 

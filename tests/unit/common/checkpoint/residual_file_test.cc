@@ -11,7 +11,7 @@
 #include "common/checkpoint/restore.h"
 #include "common/plan/plan_codec.h"
 #include "common/status/status_macros.h"
-#include "tests/testing/checkpoint_files.h"
+#include "tests/testing/checkpoint/checkpoint_files.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/testing/temporary_folder.h"
 

@@ -2,7 +2,7 @@
 #include "common/checkpoint/restore.h"
 
 #include "common/checkpoint/shard_file.h"
-#include "tests/testing/checkpoint_files.h"
+#include "tests/testing/checkpoint/checkpoint_files.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/testing/temporary_folder.h"
 

@@ -13,7 +13,7 @@
 
 #include "common/checkpoint/checkpoint_claim.h"
 #include "common/checkpoint/checkpoint_directory.h"
-#include "tests/testing/checkpoint_files.h"
+#include "tests/testing/checkpoint/checkpoint_files.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/testing/temporary_folder.h"
 

@@ -34,11 +34,10 @@ using testing::HttpGet;
 using testing::StatusIs;
 
 HttpListener::Options Options() {
-  return {.listen = "127.0.0.1:0", .pages = {{"/page", [] {
-                                                return HttpAnswer{
-                                                    .content_type = "text/x",
-                                                    .body = "hello\n"};
-                                              }}}};
+  const auto page = [] {
+    return HttpAnswer{.content_type = "text/x", .body = "hello\n"};
+  };
+  return {.listen = "127.0.0.1:0", .pages = {{"/page", page}}};
 }
 
 TEST(HttpListenerTest, APageIsAnsweredWithItsTypeAndLength) {

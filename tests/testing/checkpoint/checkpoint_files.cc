@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/testing/checkpoint_files.h"
+#include "tests/testing/checkpoint/checkpoint_files.h"
 
 #include "common/checkpoint/checkpoint_directory.h"
 #include "common/checkpoint/shard_file.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/testing/flip_weight.h"
+#include "tests/testing/checkpoint/flip_weight.h"
 
 #include <bit>
 #include <filesystem>
