@@ -3,8 +3,9 @@
 
 Rank 0 writes the weights to --output as a dict of torch.save. --kill STEP: rank
 1 kills a process of the job once, after its STEP-th step, when the file --killed
-is not there: itself, a server or the launcher (--victim). --pinned: gradients
-go through a double of a device.
+is not there: itself, a server or the launcher (--victim); of a launcher only after
+the job has a complete checkpoint in --run. --pinned: gradients go through a double
+of a device.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import json
 import os
 import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pinned
@@ -24,7 +26,16 @@ from torch.utils.data import DataLoader, TensorDataset
 import tributary.torch as tributary
 
 
-def kill(victim: str) -> None:
+def wait_for_checkpoint(run: Path) -> None:
+    """Checkpoints are written while training goes on, so a step says nothing of them."""
+    end = time.monotonic() + 100
+    while not list(run.glob("checkpoints/*/manifest.ckpt")):
+        if time.monotonic() > end:
+            raise TimeoutError(f"no checkpoint in {run}")
+        time.sleep(0.02)
+
+
+def kill(victim: str, run: Path | None) -> None:
     pid = os.getpid()
     if victim == "server":
         status = [
@@ -33,7 +44,8 @@ def kill(victim: str) -> None:
         ]  # fmt: skip
         members = json.loads(subprocess.check_output(status))["members"]
         pid = next(m["pid"] for m in members if m["role"] == "server")
-    elif victim == "launcher":
+    elif victim == "launcher" and run is not None:
+        wait_for_checkpoint(run)
         pid = os.getppid()
     os.kill(pid, signal.SIGKILL)
 
@@ -48,6 +60,7 @@ def main() -> None:
     parser.add_argument("--kill", type=int, default=-1)
     parser.add_argument("--killed", type=Path)
     parser.add_argument("--victim", choices=("rank", "server", "launcher"))
+    parser.add_argument("--run", type=Path)
     parser.add_argument("--checkpoint-every", type=int, default=0)
     parser.add_argument("--pinned", action="store_true")
     options = parser.parse_args()
@@ -73,7 +86,7 @@ def main() -> None:
             kills = cluster.rank == 1 and cluster.steps == options.kill
             if kills and not options.killed.exists():
                 options.killed.touch()
-                kill(options.victim)
+                kill(options.victim, options.run)
     if cluster.rank == 0:
         torch.save(model.state_dict(), options.output)
 

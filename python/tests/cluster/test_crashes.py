@@ -54,6 +54,7 @@ def test_a_killed_launcher_and_another_number_of_servers_change_no_bit(
 ) -> None:
     output = str(tmp_path / "weights.pt")
     program = [PROGRAM, "--output", output, *TRAINING, *kill(tmp_path, "launcher")]
+    program += ["--run", str(tmp_path / "run")]
     killed = start(tmp_path, ["--servers", "2", "--workers", "2"], program)
     assert killed.returncode < 0
     resumed = tmp_path / "resumed"
