@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import torch
+from processes import DEADLINE
 
 HERE = Path(__file__).parent
 PROGRAM = str(HERE / "program.py")
@@ -26,7 +27,7 @@ def start(
     environment = {**os.environ, "PYTHONPATH": str(HERE.parent.parent)}
     environment.pop("TRIBUTARY_RANK", None)  # of the tests with a fake
     return subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=120
+        command, env=environment, capture_output=True, text=True, timeout=DEADLINE
     )
 
 

@@ -15,7 +15,7 @@ from torch import nn
 from tributary.torch import load
 
 sys.path.insert(0, str(Path(__file__).parent))
-from processes import program  # noqa: E402
+from processes import DEADLINE, program  # noqa: E402
 
 pytestmark = pytest.mark.cluster
 
@@ -55,7 +55,7 @@ def train(folder: Path, job: str, *more: str) -> Path:
         [program(), "train", str(folder / "job.yaml"), "--run-dir", str(run), *more],
         check=True,
         capture_output=True,
-        timeout=120,
+        timeout=DEADLINE,
     )
     return run
 

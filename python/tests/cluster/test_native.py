@@ -25,7 +25,7 @@ def output_of(program: str, *arguments: str) -> str:
         env=ENVIRONMENT,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -89,7 +89,7 @@ def test_ctrl_c_ends_a_wait_for_the_coordinator() -> None:
         assert process.stdout.readline() == "joining\n"
         process.send_signal(signal.SIGINT)
         try:
-            _, errors = process.communicate(timeout=30)
+            _, errors = process.communicate(timeout=300)
         finally:
             process.kill()
     assert "KeyboardInterrupt" in errors
