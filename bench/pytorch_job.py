@@ -147,7 +147,7 @@ def optimizer_of(job, model):
 
 
 def schedule_of(job, rate):
-    """Returns a function from step (from 0) to learning rate (docs/formats.md)."""
+    """Returns a function from step (from 0) to learning rate (docs/job-file.md)."""
     (kind, spec), = job["training"]["learning_rate_schedule"].items()
     if kind == "constant":
         return lambda step: rate

@@ -7,7 +7,8 @@
 
 namespace tributary {
 
-// The whole report for programs (docs/formats.md). An unknown value is null.
+// The whole report for programs (docs/run-directory.md). An unknown value is
+// null.
 std::string ReportJson(const CompareReport& report);
 
 }  // namespace tributary

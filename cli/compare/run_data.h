@@ -13,7 +13,7 @@
 
 namespace tributary {
 
-// The contents of a run directory (docs/formats.md, the run directory).
+// The contents of a run directory (docs/run-directory.md).
 struct RunData {
   struct Step {
     int64_t step = 0;

@@ -13,7 +13,7 @@ namespace tributary {
 std::string BisectionText(const Bisection& found, const RecordedRun& a,
                           const RecordedRun& b);
 
-// The same as JSON (docs/operations.md), with the text as "text".
+// The same as JSON (docs/comparing-runs.md), with the text as "text".
 std::string BisectionJson(const Bisection& found, const RecordedRun& a,
                           const RecordedRun& b);
 

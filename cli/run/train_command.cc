@@ -37,8 +37,7 @@ constexpr char kTrainFooter[] =
     "      --set training.optimizer.adam.learning_rate=0.003\n"
     "  tributary train job.yaml --dry-run   # the resolved job\n"
     "  tributary train job.yaml --worker-hosts 10.0.0.2,10.0.0.3 \\\n"
-    "      --listen 10.0.0.1:0   # over ssh; docs/operations.md: Several "
-    "hosts\n\n"
+    "      --listen 10.0.0.1:0   # over ssh; docs/deployment.md\n\n"
     "Exit codes: 0 done, 1 the run failed, 2 command line or job are wrong,\n"
     "130 interrupted, or 128 and the signal. A run that diverges ends with 0,\n"
     "unless the job says training: {divergence: fail}.";

@@ -21,7 +21,7 @@ namespace tributary {
 // page ends with a checksum of its number and its other bytes, so every bit is
 // covered and damage can be located. The pages' contents in sequence are a
 // header with the total length, one message and the data
-// (docs/formats.md#checkpoints).
+// (docs/checkpoints.md).
 inline constexpr int64_t kPageBytes = 64 << 10;
 inline constexpr int64_t kPageContentBytes = kPageBytes - 4;
 

@@ -12,8 +12,8 @@
 
 namespace tributary {
 
-// model.json of a run directory (docs/formats.md#modeljson): what is needed,
-// beside the weights, to use the model.
+// model.json of a run directory (docs/run-directory.md#modeljson): what is
+// needed, beside the weights, to use the model.
 
 inline constexpr char kModelFile[] = "/model.json";
 inline constexpr int kModelFormatVersion = 1;

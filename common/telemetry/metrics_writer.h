@@ -14,7 +14,7 @@ namespace tributary {
 
 // Collects the metrics of one scrape; nothing is kept between scrapes. Every
 // source writes its metrics here when it is asked. Series of one name may come
-// in any order and from several sources. docs/operations.md lists all names.
+// in any order and from several sources. docs/monitoring.md lists all names.
 class MetricsWriter {
  public:
   using Labels = std::vector<std::pair<std::string, std::string>>;

@@ -12,7 +12,7 @@ namespace tributary {
 
 // The checksum of all fields of a message except the payload, the payload's
 // checksum and header_crc32c itself. It is the CRC-32C of 64-bit little-endian
-// words, so that any language can compute it (docs/formats.md). The first word
+// words, so that any language can compute it (docs/messages.md). The first word
 // is the message's number, from 1 in the order below. The fields follow in the
 // order of their numbers: an address as its four fields, a bool as 0 or 1, an
 // optional field as 0, or as 1 and its value, a list as its length and its

@@ -37,7 +37,7 @@ class RunHistory {
   v1::StepsShown SaveSteps() const;
   void RestoreSteps(const v1::StepsShown& shown);
 
-  // One JSON object and a newline (docs/operations.md), with these events.
+  // One JSON object and a newline (docs/monitoring.md), with these events.
   // Values have five significant digits.
   std::string ToJson(
       const google::protobuf::RepeatedPtrField<v1::JobEvent>& events) const;

@@ -12,8 +12,8 @@
 
 namespace tributary {
 
-// What a run was computed with, for environment.json (docs/formats.md): all
-// that two runs of one job may differ in.
+// What a run was computed with, for environment.json (docs/run-directory.md):
+// all that two runs of one job may differ in.
 struct EnvironmentRecord {
   Machine machine;  // of the coordinator
   // The processes that hold the ranks, by rank, with their arithmetic.

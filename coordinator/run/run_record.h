@@ -39,8 +39,9 @@ struct RunSummary {
   double StepsPerSecond() const;
 };
 
-// A line of metrics.jsonl, without its end (docs/formats.md), and the step that
-// a line describes, without its bytes; nullopt: it is not such a line.
+// A line of metrics.jsonl, without its end (docs/run-directory.md), and the
+// step that a line describes, without its bytes; nullopt: it is not such a
+// line.
 std::string MetricsLine(const StepRecord& record);
 std::optional<StepRecord> ReadMetricsLine(absl::string_view line);
 

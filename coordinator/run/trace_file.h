@@ -13,9 +13,9 @@
 
 namespace tributary {
 
-// The lines of trace.jsonl for a batch, each with its end (docs/formats.md).
-// They are far shorter than 64 KiB, so that a line which a killed coordinator
-// wrote only in part is found.
+// The lines of trace.jsonl for a batch, each with its end
+// (docs/run-directory.md). They are far shorter than 64 KiB, so that a line
+// which a killed coordinator wrote only in part is found.
 std::vector<std::string> TraceLines(const TraceBatch& batch);
 
 // trace.jsonl of a run directory. It is created with its first line and takes

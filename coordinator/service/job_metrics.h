@@ -9,7 +9,7 @@
 
 namespace tributary {
 
-// The metrics of a job (docs/operations.md).
+// The metrics of a job (docs/monitoring.md).
 void WriteJobMetrics(const v1::JobStatusResponse& status,
                      const HistogramSnapshot& checkpoint_seconds,
                      MetricsWriter* writer);

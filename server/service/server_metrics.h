@@ -7,7 +7,7 @@
 
 namespace tributary {
 
-// Writes the metrics of a server that has a shard (docs/operations.md).
+// Writes the metrics of a server that has a shard (docs/monitoring.md).
 void WriteServerMetrics(const v1::ServerStatusResponse& status,
                         const RankWaits& waits, MetricsWriter* writer);
 

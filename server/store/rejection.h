@@ -11,7 +11,7 @@
 
 namespace tributary {
 
-// Why a message was refused, for the metrics (docs/operations.md). A status
+// Why a message was refused, for the metrics (docs/monitoring.md). A status
 // carries its reason from the check that failed to the place where the call is
 // answered and counted. A status without a reason is not a refusal, for example
 // a wait that timed out.

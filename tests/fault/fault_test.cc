@@ -98,17 +98,18 @@ std::string UndisturbedFile(const std::string& job,
   return folder / absl::StrCat(std::hash<std::string>()(key));
 }
 
-// The files in the run directory's table in docs/formats.md.
+// The files in the first table of docs/run-directory.md.
 std::set<std::string> DocumentedFiles() {
-  std::ifstream file(testing::SourceFile("docs/formats.md"));
+  std::ifstream file(testing::SourceFile("docs/run-directory.md"));
   std::set<std::string> names;
-  bool inside = false;
   const std::regex row(R"(\| `([^`]+)` \|.*)");
   for (std::string line; std::getline(file, line);) {
-    if (absl::StartsWith(line, "## ")) inside = line == "## The run directory";
-    if (absl::StartsWith(line, "`metrics.jsonl`; ")) break;
     std::smatch found;
-    if (inside && std::regex_match(line, found, row)) names.insert(found[1]);
+    if (std::regex_match(line, found, row)) {
+      names.insert(found[1]);
+    } else if (!names.empty()) {
+      break;
+    }
   }
   return names;
 }

@@ -23,7 +23,7 @@ constexpr absl::Duration kAtOnce = absl::Seconds(10);
 
 // Runs real training processes in the test's own directory. After each test
 // nothing may remain: no process, no open port and, in the directory of a run
-// that has ended, no file that docs/formats.md does not name.
+// that has ended, no file that docs/run-directory.md does not name.
 class FaultTest : public testing::TemporaryFolderTest {
  protected:
   using RunningProcess = testing::RunningProcess;

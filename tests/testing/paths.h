@@ -5,7 +5,7 @@
 
 namespace tributary::testing {
 
-// The path of a file in the source tree: SourceFile("docs/formats.md"). The
+// The path of a file in the source tree: SourceFile("docs/job-file.md"). The
 // tree is the build's, or TRIBUTARY_SOURCE_DIR when a test runs on another
 // machine.
 std::string SourceFile(const std::string& name);

@@ -17,7 +17,7 @@
 namespace tributary {
 
 // A worker's connection to the shared memory of a server on its machine
-// (docs/formats.md, "Shared memory"). The server reads gradients where the
+// (docs/messages.md, "Shared memory"). The server reads gradients where the
 // worker keeps them, and the worker reads weights where the server keeps them.
 class MemoryLink {
  public:

@@ -13,7 +13,7 @@
 
 namespace tributary {
 
-// Counts what a worker's metrics page shows (docs/operations.md). The training
+// Counts what a worker's metrics page shows (docs/monitoring.md). The training
 // thread updates it once per step; any thread may write it out.
 class WorkerMetrics {
  public:

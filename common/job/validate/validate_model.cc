@@ -56,7 +56,7 @@ absl::Status CheckLoss(const Places& places, const v1::LossSpec& loss,
   return absl::OkStatus();
 }
 
-// The width of a generated sample (docs/formats.md); 0 for data from files.
+// The width of a generated sample (docs/data.md); 0 for data from files.
 int64_t SyntheticWidth(const v1::DataSource& source) {
   switch (source.synthetic().kind()) {
     case v1::SyntheticSource::CTR:

@@ -21,7 +21,7 @@ class Result:
     """A run that is done."""
 
     run_dir: Path  # metrics.jsonl, model.json, checkpoints and others
-    summary: dict[str, Any]  # summary.json (docs/formats.md)
+    summary: dict[str, Any]  # summary.json (docs/run-directory.md)
 
     @property
     def weights(self) -> Path:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The layers of a job file as PyTorch modules, with the parameters' names that
-Tributary gives them (docs/formats.md#model)."""
+Tributary gives them (docs/job-file.md#model)."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def _avg_pool(spec: Spec) -> nn.Module:
     )
 
 
-# The default values are those of formats.md; a run's model.json has them all.
+# The default values are those of job-file.md; a run's model.json has them all.
 KINDS: dict[str, Callable[[Spec], nn.Module]] = {
     "linear": lambda s: Linear(s["in"], s["out"], s.get("bias", True)),
     "layernorm": lambda s: nn.LayerNorm(s["features"], s.get("epsilon", 1e-5)),

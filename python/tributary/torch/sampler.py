@@ -25,7 +25,7 @@ class Sampler(torch.utils.data.Sampler[int]):
     rows that batch t of one process with batch size W B would hold. It differs
     from DistributedSampler in three points:
 
-    - The order is that of Tributary's own workers (docs/formats.md) and not
+    - The order is that of Tributary's own workers (docs/job-file.md) and not
       torch's.
     - Every row counts once an epoch. No row is repeated to fill the last batch;
       a rank that has no row for it computes on rows that count nothing.

@@ -21,7 +21,7 @@
 namespace tributary {
 
 // Listens on a Unix socket for workers of the same machine that want to share
-// memory with this server (docs/formats.md, "Shared memory"). A connection of
+// memory with this server (docs/messages.md, "Shared memory"). A connection of
 // another user is closed at once. A connection without a valid hello is closed
 // after kHelloMicros. One thread, which only waits.
 class MemoryListener {

@@ -14,7 +14,7 @@ import promises
 from faults import STOPPING
 
 KILLED = -signal.SIGKILL
-# Exit codes that each kind explains (docs/operations.md). A batch script of Slurm
+# Exit codes that each kind explains (docs/commands.md). A batch script of Slurm
 # passes on the exit code of its child, as shells do.
 KILLED_CHILD = 128 + signal.SIGKILL
 CODES = {

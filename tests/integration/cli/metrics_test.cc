@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The metrics that the processes of a running job serve over HTTP, compared
-// with docs/operations.md.
+// with docs/monitoring.md.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -36,10 +36,10 @@ struct Documented {
   std::set<std::string> labels;
 };
 
-// Parses the rows "| `name` | type | `label`, ... |" of docs/operations.md.
+// Parses the rows "| `name` | type | `label`, ... |" of docs/monitoring.md.
 std::map<std::string, Documented> ReadTable() {
   std::map<std::string, Documented> table;
-  std::ifstream file(testing::SourceFile("docs/operations.md"));
+  std::ifstream file(testing::SourceFile("docs/monitoring.md"));
   const std::regex row(R"(\| `([a-z_]+)` \| (\w+) \|([^|]*)\|.*)");
   const std::regex label("`([a-z_]+)`");
   for (std::string line; std::getline(file, line);) {

@@ -8,7 +8,7 @@
 namespace tributary {
 
 // Generated samples with a known optimum: a teacher model draws the labels, so
-// the best loss that any model can reach is known (docs/formats.md). Every
+// the best loss that any model can reach is known (docs/data.md). Every
 // value is a function of (seed, row), so any process can make any rows. All
 // math is in float64.
 

@@ -53,8 +53,11 @@ void CollectTypes(const Descriptor& type, std::set<const Descriptor*>* types) {
 }
 
 TEST(JobFileReferenceTest, EveryFieldOfTheSchemaIsExplained) {
-  std::ifstream stream(testing::SourceFile("docs/formats.md"));
-  const std::string text((std::istreambuf_iterator<char>(stream)), {});
+  std::string text;
+  for (const char* page : {"docs/job-file.md", "docs/data.md"}) {
+    std::ifstream stream(testing::SourceFile(page));
+    text.append(std::istreambuf_iterator<char>(stream), {});
+  }
   std::set<const Descriptor*> types;
   CollectTypes(*v1::JobSpec::descriptor(), &types);
   for (const Descriptor* type : types) {

@@ -129,7 +129,7 @@ TEST(HeaderChecksumTest, EveryBitOfEveryMessageIsGuarded) {
   ExpectEveryBitGuarded(put);
 }
 
-// What a client in another language computes; docs/formats.md has this in
+// What a client in another language computes; docs/messages.md has this in
 // Python, which gives this number.
 TEST(HeaderChecksumTest, ItIsTheChecksumOfLittleEndianWords) {
   const uint64_t words[] = {
