@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks the links between documents and into the code.
 
-    check_links.py FILE.md...
+    check_links.py [--fix] FILE.md...
 
 A link to a file of the project needs that file, and an anchor its heading. A link to a line
-of a source, as [`Name`](../worker/file.h#L12), needs the name on that line.
+of a source, as [`Name`](../worker/file.h#L12), needs the name on that line. --fix gives such
+a link the nearest line that has the name.
 """
 
 import pathlib
@@ -36,38 +37,51 @@ def anchors(text):
     return found
 
 
+def line_with(source, name, wanted):
+    """The line of the source nearest to the wanted one that has the name; None: none has."""
+    lines = [i for i, line in enumerate(source.splitlines(), start=1) if name in line]
+    return min(lines, key=lambda line: abs(line - wanted), default=None)
+
+
 def problem(file, text, target):
-    """What is wrong with a link in the file; empty: nothing."""
+    """What is wrong with a link in the file, and the target that mends it, if one does."""
     if re.match(r"[a-z]+:", target):
-        return ""  # elsewhere
+        return "", None  # elsewhere
     path, _, anchor = target.partition("#")
     linked = (file.parent / path) if path else file
     if not linked.exists():
-        return f"there is no {path}"
-    if not anchor:
-        return ""
+        return f"there is no {path}", None
     if line := re.fullmatch(r"L(\d+)", anchor):
-        lines = linked.read_text().splitlines()
         name = text.strip("`")
-        if int(line[1]) > len(lines) or name not in lines[int(line[1]) - 1]:
-            at = [i for i, content in enumerate(lines, start=1) if name in content]
-            return f"{path} has {name!r} on the lines {at}, not on {line[1]}"
-        return ""
-    return "" if anchor in anchors(linked.read_text()) else f"there is no heading #{anchor}"
+        found = line_with(linked.read_text(), name, int(line[1]))
+        if found is None:
+            return f"no line of {path} has {name!r}", None
+        if found != int(line[1]):
+            return f"{path} has {name!r} on line {found}", f"{path}#L{found}"
+    elif anchor and anchor not in anchors(linked.read_text()):
+        return f"there is no heading #{anchor}", None
+    return "", None
 
 
-def problems(file):
-    text = file.read_text()
-    for number, line in outside_fences(text):
+def problems(file, fix=False):
+    """A sentence for each link that is wrong. With fix, mends the file where it can."""
+    content = file.read_text()
+    for number, line in outside_fences(content):
         plain = CODE.sub(lambda code: code[1] or "", line)
-        for label, target in LINK.findall(plain):
-            if wrong := problem(file, label, target):
+        for text, target in LINK.findall(plain):
+            wrong, better = problem(file, text, target)
+            if wrong and fix and better:
+                content = content.replace(f"[{text}]({target})", f"[{text}]({better})")
+            elif wrong:
                 yield f"{file}:{number}: {target}: {wrong}"
+    if content != file.read_text():
+        file.write_text(content)
 
 
 def main():
-    files = [pathlib.Path(name) for name in sys.argv[1:]]
-    found = [line for file in files for line in problems(file)]
+    fix = sys.argv[1:2] == ["--fix"]
+    files = [pathlib.Path(name) for name in sys.argv[2 if fix else 1 :]]
+    found = [line for file in files for line in problems(file, fix)]
     print("\n".join([*found, f"links: {len(files)} documents, {len(found)} problems"]))
     return 1 if found else 0
 

@@ -45,9 +45,17 @@ class CheckLinksTest(unittest.TestCase):
         )
 
     def test_a_name_that_moved_is_found_again(self):
+        link = "`[x](none.md)` [`Rank`](code.h#L1)"
         self.assertEqual(
-            self.problems("[`Rank`](code.h#L1)"),
-            ["code.h#L1: code.h has 'Rank' on the lines [2], not on 1"],
+            self.problems(link), ["code.h#L1: code.h has 'Rank' on line 2"]
+        )
+        self.assertEqual(list(check_links.problems(self.folder / "here.md", fix=True)), [])
+        self.assertEqual((self.folder / "here.md").read_text(), link.replace("L1", "L2"))
+
+    def test_a_name_that_is_gone_is_told(self):
+        self.assertEqual(
+            self.problems("[`Shard`](code.h#L1)"),
+            ["code.h#L1: no line of code.h has 'Shard'"],
         )
 
     def test_a_heading_in_a_block_is_none(self):
