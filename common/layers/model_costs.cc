@@ -9,6 +9,7 @@
 #include "common/base/check.h"
 #include "common/layers/layer_kind.h"
 #include "common/layers/model_parameters.h"
+#include "common/status/about_field.h"
 #include "common/status/status_macros.h"
 
 namespace tributary {
@@ -124,10 +125,13 @@ absl::StatusOr<Stack> ModelWalk::Walk(const Specs& specs,
     absl::StatusOr<LayerFacts> facts =
         Enter(specs[i], !branch && i == 0, &cost);
     if (!facts.ok()) {
-      const absl::string_view what = facts.status().message();
-      if (absl::StartsWith(what, "layer ")) return facts.status();
-      return absl::InvalidArgumentError(
-          absl::StrCat("layer ", cost.name, " (", cost.kind, "): ", what));
+      const absl::Status& error = facts.status();
+      const bool nested = !FieldOf(error).empty();
+      return AboutField(nested ? error
+                               : absl::InvalidArgumentError(absl::StrCat(
+                                     "layer ", cost.name, " (", cost.kind,
+                                     "): ", error.message())),
+                        absl::StrCat(i, ".", cost.kind));
     }
     const LayerNumbers& numbers = facts->numbers;
     cost.num_parameters = next_parameter_ - cost.first_parameter;
@@ -167,11 +171,13 @@ absl::StatusOr<LayerFacts> ModelWalk::EnterResidual(
   if (spec.body().empty()) {
     return absl::InvalidArgumentError("wants at least one layer in its body");
   }
-  TRIBUTARY_ASSIGN_OR_RETURN(Stack body, Walk(spec.body(), cost->input_shape,
-                                              cost->name + ".body.", true));
-  TRIBUTARY_ASSIGN_OR_RETURN(Stack shortcut,
-                             Walk(spec.shortcut(), cost->input_shape,
-                                  cost->name + ".shortcut.", true));
+  const auto walk = [&](const Specs& specs, const char* branch) {
+    return AboutField(Walk(specs, cost->input_shape,
+                           absl::StrCat(cost->name, ".", branch, "."), true),
+                      branch);
+  };
+  TRIBUTARY_ASSIGN_OR_RETURN(Stack body, walk(spec.body(), "body"));
+  TRIBUTARY_ASSIGN_OR_RETURN(Stack shortcut, walk(spec.shortcut(), "shortcut"));
   if (body.output_shape != shortcut.output_shape) {
     return absl::InvalidArgumentError(absl::StrCat(
         "its body makes samples of shape ", SampleText(body.output_shape),
@@ -224,7 +230,9 @@ absl::StatusOr<ModelCosts> CostsOfModel(const v1::ModelSpec& model,
   }
   ModelWalk walk(model);
   TRIBUTARY_ASSIGN_OR_RETURN(
-      Stack stack, walk.Walk(model.sequential(), sample_shape, "", false));
+      Stack stack,
+      AboutField(walk.Walk(model.sequential(), sample_shape, "", false),
+                 "sequential"));
   if (walk.parameters().empty()) {
     return absl::InvalidArgumentError(
         "a model wants at least one layer with parameters");

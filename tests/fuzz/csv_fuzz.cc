@@ -49,9 +49,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   absl::StatusOr<RawData> train = ReadTrainingCsv(
       InputFiles::OverBytes("train.csv", text), options, kind, &words);
   if (!train.ok()) return 0;
-  const absl::StatusOr<std::vector<double>> fill =
-      MeasureFill(options.missing, *train, PartsOf(*train), words.header,
-                  words.roles.numeric);
+  const absl::StatusOr<std::vector<double>> fill = MeasureFill(
+      options.missing, *train, PartsOf(*train), words.header, words.roles);
   if (!fill.ok()) return 0;
   FillMissing(*fill, &*train);
   CheckRawData(*train);

@@ -9,6 +9,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/job/sources/source_kind.h"
+#include "common/status/about_field.h"
+#include "common/status/place.h"
 #include "common/status/status_macros.h"
 #include "worker/data/describe_preprocessing.h"
 #include "worker/data/read_source.h"
@@ -93,15 +96,20 @@ struct FeatureRules {
 // Opens the sets of a job one after the other.
 class SetsOpener {
  public:
-  SetsOpener(const v1::DataSpec& spec, TargetKind kind, std::string* field)
-      : spec_(spec), kind_(kind), field_(*field) {}
+  SetsOpener(const v1::DataSpec& spec, TargetKind kind)
+      : spec_(spec), kind_(kind) {}
 
   absl::StatusOr<TrainTest> Open();
+  // Of the job, that was read last.
+  const std::string& field() const { return field_; }
 
  private:
   absl::StatusOr<SourceRows> OpenRows(const char* field,
                                       const v1::DataSource& source,
                                       const FeatureRules& rules);
+  void Enter(const char* field, const v1::DataSource& source) {
+    field_ = JoinPath(field, SourceKey(source));
+  }
   // Opens the training source and measures it.
   absl::Status OpenTraining();
   // Moves the rows of data.validation.fraction out of the training rows.
@@ -112,7 +120,7 @@ class SetsOpener {
 
   const v1::DataSpec& spec_;
   const TargetKind kind_;
-  std::string& field_;  // that is being read
+  std::string field_;
   LearnedFromTraining learned_;
   SourceRows train_;
   SourceRows fraction_;  // if data.validation takes one
@@ -122,7 +130,7 @@ class SetsOpener {
 absl::StatusOr<SourceRows> SetsOpener::OpenRows(const char* field,
                                                 const v1::DataSource& source,
                                                 const FeatureRules& rules) {
-  field_ = field;
+  Enter(field, source);
   learned_.offsets = rules.normalization.offsets;
   return SourceRows::Open(source, spec_.has_stream(), kind_, &learned_);
 }
@@ -152,7 +160,7 @@ absl::Status SetsOpener::Measure() {
        &validation_rules_},
       {"data.test", &spec_.test(), &test_rules_}};
   for (const auto& [field, source, rules] : sets) {
-    field_ = field;
+    Enter(field, *source);
     TRIBUTARY_ASSIGN_OR_RETURN(
         rules->fill,
         MeasureFill(*source, train_.sample(), train_.parts(), learned_.words));
@@ -160,7 +168,7 @@ absl::Status SetsOpener::Measure() {
   TRIBUTARY_RETURN_IF_ERROR(train_.Fill(train_rules_.fill));
   const NormalizeOptions options = NormalizeOptionsOf(spec_.train());
   for (const auto& [field, source, rules] : sets) {
-    field_ = field;
+    Enter(field, *source);
     const NormalizeOptions own = NormalizeOptionsOf(*source);
     if (rules != &train_rules_ && own == options) {
       rules->normalization = train_rules_.normalization;
@@ -224,7 +232,7 @@ absl::StatusOr<TrainTest> SetsOpener::Open() {
     TRIBUTARY_ASSIGN_OR_RETURN(data.test,
                                MakeBeside(std::move(rows), test_rules_));
   }
-  field_ = "data.train";
+  Enter("data.train", spec_.train());
   TRIBUTARY_ASSIGN_OR_RETURN(data.train,
                              train_.MakeSet(train_rules_.normalization));
   data.warnings = std::move(learned_.warnings);
@@ -247,10 +255,10 @@ TargetKind TargetKindOf(const v1::LossSpec& loss) {
   }
 }
 
-absl::StatusOr<TrainTest> OpenData(const v1::DataSpec& spec, TargetKind kind,
-                                   std::string* field) {
-  std::string unused;
-  return SetsOpener(spec, kind, field == nullptr ? &unused : field).Open();
+absl::StatusOr<TrainTest> OpenData(const v1::DataSpec& spec, TargetKind kind) {
+  SetsOpener opener(spec, kind);
+  absl::StatusOr<TrainTest> data = opener.Open();
+  return AboutField(std::move(data), opener.field());
 }
 
 }  // namespace tributary

@@ -34,10 +34,8 @@ TargetKind TargetKindOf(const v1::LossSpec& loss);
 // Values learned from the training source (categories, classes, the mean and
 // deviation of `standardize`, the values that replace missing ones) apply to
 // all sets. Rows of data.validation.fraction are no longer in the training set,
-// also when it is measured. Errors name the file and the position in it.
-// `field`: the field of the job that is being read, as in "data.test", so that
-// an error can name its place.
-absl::StatusOr<TrainTest> OpenData(const v1::DataSpec& spec, TargetKind kind,
-                                   std::string* field = nullptr);
+// also when it is measured. Errors name the file and the position in it, and
+// the field of the job that they are about (FieldOf).
+absl::StatusOr<TrainTest> OpenData(const v1::DataSpec& spec, TargetKind kind);
 
 }  // namespace tributary

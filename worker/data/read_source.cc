@@ -39,7 +39,7 @@ absl::StatusOr<std::vector<double>> MeasureFill(const v1::DataSource& source,
                                                 const CsvWords& words) {
   if (!source.has_csv()) return std::vector<double>();
   return MeasureFill(MissingOf(source.csv()), train, parts, words.header,
-                     words.roles.numeric);
+                     words.roles);
 }
 
 NormalizeOptions NormalizeOptionsOf(const v1::DataSource& source) {

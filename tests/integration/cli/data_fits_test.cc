@@ -305,7 +305,7 @@ std::vector<Misfit> Misfits() {
        kImagesJob,
        {{"labels: DATA/fashion-t10k1000-labels-idx1",
          "labels: DATA/fashion-t10k1000-images-idx3"}},
-       "job.yaml:8: DATA/fashion-t10k1000-images-idx3-ubyte.gz: offset 0: "
+       "job.yaml:10: DATA/fashion-t10k1000-images-idx3-ubyte.gz: offset 0: "
        "wanted the IDX magic"},
       {"TooManyMeans",
        kImagesJob,

@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "common/status/about_field.h"
 #include "common/status/quoted.h"
 #include "common/status/status_macros.h"
 #include "common/status/utf8.h"
@@ -28,6 +29,7 @@ namespace tributary {
 namespace {
 
 constexpr char kIgnore[] = "ignore";
+constexpr char kLabel[] = "label";
 
 using Numbers = std::pair<int, int>;  // the first and the last
 
@@ -103,18 +105,24 @@ class Resolver {
   absl::StatusOr<std::vector<int>> Use(const std::vector<std::string>& names,
                                        const char* field) {
     std::vector<int> columns;
-    for (const std::string& name : names) {
+    for (size_t i = 0; i < names.size(); ++i) {
+      const std::string& name = names[i];
+      std::string path = absl::StrCat("columns.", field);
+      if (field != kLabel) absl::StrAppend(&path, ".", i);
       TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<int> found,
-                                 Find(name, field));
+                                 AboutField(Find(name, field), path));
       for (const int column : found) {
         by_place_ |= position_used_ == name && field != kIgnore;
         if (used_as_[column] != nullptr) {
-          return absl::InvalidArgumentError(
-              absl::StrCat(file_, ": column ", CsvColumnText(header_, column),
-                           " is named twice, in columns.", used_as_[column],
-                           " and columns.", field));
+          return AboutField(
+              absl::InvalidArgumentError(absl::StrCat(
+                  file_, ": column ", CsvColumnText(header_, column),
+                  " is named twice, in columns.", used_as_[column],
+                  " and columns.", field)),
+              path);
         }
         used_as_[column] = field;
+        fields_[column] = path;
         columns.push_back(column);
       }
     }
@@ -146,6 +154,7 @@ class Resolver {
 
   bool uses_words() const { return uses_words_; }
   bool by_place() const { return by_place_; }
+  const std::map<int, std::string>& fields() const { return fields_; }
 
  private:
   absl::StatusOr<std::vector<int>> Find(const std::string& name,
@@ -234,8 +243,9 @@ class Resolver {
   const std::string& file_;
   std::map<int, std::vector<int>> named_;  // columns whose name is a number
   std::vector<const char*> used_as_;  // the field that uses the column, or null
-  std::string name_used_;             // the last number that was a name
-  std::string position_used_;         // the last numbers that were positions
+  std::map<int, std::string> fields_;  // CsvColumnRoles
+  std::string name_used_;              // the last number that was a name
+  std::string position_used_;          // the last numbers that were positions
   const char* position_field_ = "";
   bool uses_words_ = false;
   bool by_place_ = false;
@@ -282,10 +292,12 @@ absl::StatusOr<CsvColumnRoles> ResolveCsvColumns(
   Resolver resolver(header, num_columns, file);
   CsvColumnRoles roles;
   TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<int> label,
-                             resolver.Use({names.label}, "label"));
+                             resolver.Use({names.label}, kLabel));
   if (label.size() != 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        file, ": columns.label: wanted one column, got \"", names.label, "\""));
+    return AboutField(absl::InvalidArgumentError(absl::StrCat(
+                          file, ": columns.label: wanted one column, got \"",
+                          names.label, "\"")),
+                      "columns.label");
   }
   roles.label = label[0];
   TRIBUTARY_RETURN_IF_ERROR(resolver.Use(names.ignore, kIgnore).status());
@@ -300,6 +312,7 @@ absl::StatusOr<CsvColumnRoles> ResolveCsvColumns(
     return absl::InvalidArgumentError(
         absl::StrCat(file, ": no column is left to learn from"));
   }
+  roles.fields = resolver.fields();
   roles.uses_words = resolver.uses_words();
   roles.by_place = resolver.by_place() ||
                    (names.numeric.empty() && names.categorical.empty());
@@ -321,14 +334,18 @@ absl::Status CheckColumnsAlike(const CsvColumnRoles& roles,
     const std::string& name = train_header[wanted[i]];
     if (header[found[i]] == name) continue;
     constexpr size_t kMostNamed = 20;
-    return absl::InvalidArgumentError(absl::StrCat(
-        place, ": column ", CsvColumnText(header, found[i]), ": wanted ",
-        Quoted(name),
-        " at this position, as in the training data; if the columns may have "
-        "another order, name all that are used",
-        found.size() > kMostNamed
-            ? ""
-            : absl::StrCat(", as in ", ColumnsSetting(train, train_header))));
+    return AboutField(
+        absl::InvalidArgumentError(absl::StrCat(
+            place, ": column ", CsvColumnText(header, found[i]), ": wanted ",
+            Quoted(name),
+            " at this position, as in the training data; if the columns may "
+            "have "
+            "another order, name all that are used",
+            found.size() > kMostNamed
+                ? ""
+                : absl::StrCat(", as in ",
+                               ColumnsSetting(train, train_header)))),
+        roles.FieldOf(found[i]));
   }
   return absl::OkStatus();
 }

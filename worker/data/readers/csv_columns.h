@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -26,11 +27,19 @@ struct CsvColumnRoles {
   int label = 0;
   std::vector<int> numeric;      // in the order of the job file
   std::vector<int> categorical;  // likewise
+  // The field of the job file that names a column, as "columns.numeric.2".
+  std::map<int, std::string> fields;
   // The job file uses a name of the header that is not a number.
   bool uses_words = false;
   // The label or a feature was found by its position in the file, and not by a
   // name.
   bool by_place = false;
+
+  // Empty: the job file does not name the column.
+  std::string FieldOf(int column) const {
+    const auto at = fields.find(column);
+    return at == fields.end() ? "" : at->second;
+  }
 };
 
 // `header` is empty when the file has none. InvalidArgument, naming `file`,

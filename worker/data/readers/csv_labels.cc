@@ -5,12 +5,22 @@
 #include <cstddef>
 
 #include "absl/strings/str_cat.h"
+#include "common/status/about_field.h"
+#include "common/status/cause.h"
 #include "common/status/quoted.h"
 #include "common/status/utf8.h"
 #include "worker/data/readers/csv_fields.h"
 #include "worker/data/readers/csv_hints.h"
 
 namespace tributary {
+
+namespace {
+
+absl::Status OfLabel(const absl::Status& status) {
+  return AboutField(status, "columns.label");
+}
+
+}  // namespace
 
 CsvLabels::CsvLabels(const InputFiles& files, const CsvOptions& options,
                      TargetKind kind)
@@ -27,8 +37,9 @@ absl::Status CsvLabels::CheckThere(absl::string_view text,
   if (!IsMissing(text) && !(number && LooksMissing(text))) {
     return absl::OkStatus();
   }
-  return rows.Error(absl::StrCat(CsvFieldError(column_, "a label", text),
-                                 MissingLabelHint(options_.missing, text)));
+  return OfLabel(
+      rows.Error(absl::StrCat(CsvFieldError(column_, "a label", text),
+                              MissingLabelHint(options_.missing, text))));
 }
 
 absl::Status CsvLabels::CheckWords() const {
@@ -38,11 +49,14 @@ absl::Status CsvLabels::CheckWords() const {
     const std::vector<std::string> all = words_.Sorted();
     const bool name_all =
         all.size() <= kMostNamed && std::all_of(all.begin(), all.end(), IsUtf8);
-    return absl::InvalidArgumentError(absl::StrCat(
-        absl::string_view(Error(word, "a label").message()),
-        MissingLabelHint(options_.missing, word.text),
-        "; if it is a class, name all classes in csv.classes",
-        name_all ? absl::StrCat(", as in classes: ", YamlList(all)) : ""));
+    const absl::Status error = Error(word, "a label");
+    return WithMessage(
+        error,
+        absl::StrCat(
+            absl::string_view(error.message()),
+            MissingLabelHint(options_.missing, word.text),
+            "; if it is a class, name all classes in csv.classes",
+            name_all ? absl::StrCat(", as in classes: ", YamlList(all)) : ""));
   }
   return absl::OkStatus();
 }
@@ -70,9 +84,9 @@ bool CsvLabels::AreNumbers() const {
 
 absl::Status CsvLabels::Error(const WordList::Word& word,
                               absl::string_view wanted) const {
-  return absl::InvalidArgumentError(
+  return OfLabel(absl::InvalidArgumentError(
       absl::StrCat(files_.name(word.first_file), ": line ", word.first_line,
-                   ": ", CsvFieldError(column_, wanted, word.text)));
+                   ": ", CsvFieldError(column_, wanted, word.text))));
 }
 
 absl::StatusOr<std::vector<double>> CsvLabels::Values(
@@ -80,10 +94,10 @@ absl::StatusOr<std::vector<double>> CsvLabels::Values(
   const std::vector<WordList::Word>& found = words_.words();
   const bool binary = kind_ == TargetKind::kBinary;
   if (binary && !classes.empty() && classes.size() != 2) {
-    return absl::InvalidArgumentError(
+    return OfLabel(absl::InvalidArgumentError(
         absl::StrCat(files_.name(), ": column ", column_,
                      ": wanted 0 and 1 or two different words as labels, got ",
-                     classes.size(), " different"));
+                     classes.size(), " different")));
   }
   std::vector<double> value(found.size());
   const std::vector<int32_t> places = words_.PlacesIn(classes);

@@ -11,9 +11,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "common/status/about_field.h"
 #include "common/status/status_macros.h"
 #include "worker/data/readers/column_median.h"
-#include "worker/data/readers/csv_columns.h"
 #include "worker/data/readers/csv_fields.h"
 #include "worker/data/readers/csv_hints.h"
 
@@ -69,7 +69,8 @@ bool MissingFields::Contains(absl::string_view field) const {
 
 absl::StatusOr<std::vector<double>> MeasureFill(
     const CsvMissing& missing, const RawData& train, const RowParts& parts,
-    const std::vector<std::string>& header, const std::vector<int>& columns) {
+    const std::vector<std::string>& header, const CsvColumnRoles& roles) {
+  const std::vector<int>& columns = roles.numeric;
   if (!missing.fills()) return std::vector<double>();
   if (missing.kind == CsvMissing::Kind::kConstant) {
     return std::vector<double>(columns.size(), missing.constant);
@@ -82,10 +83,12 @@ absl::StatusOr<std::vector<double>> MeasureFill(
   for (size_t i = 0; i < columns.size(); ++i) {
     if (!train.offsets.empty()) fill[i] += train.offset(i);
     if (!std::isnan(fill[i])) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat(train.name, ": column ", CsvColumnText(header, columns[i]),
-                     ": wanted a value to take the ", mean ? "mean" : "median",
-                     " of, but it is missing in all rows"));
+    return AboutField(
+        absl::InvalidArgumentError(absl::StrCat(
+            train.name, ": column ", CsvColumnText(header, columns[i]),
+            ": wanted a value to take the ", mean ? "mean" : "median",
+            " of, but it is missing in all rows")),
+        roles.FieldOf(columns[i]));
   }
   return fill;
 }

@@ -9,6 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "worker/data/raw_data.h"
+#include "worker/data/readers/csv_columns.h"
 
 namespace tributary {
 
@@ -42,12 +43,12 @@ struct CsvMissing {
 // The value that replaces a missing one, for each numeric column; none unless
 // `missing` fills. Mean and median are those of the values of `train`, in
 // double; the median of an even number of values is the mean of the middle two.
-// `train` marks missing values by NaN. `header` and `columns` (the numbers of
-// the numeric columns) are for messages. InvalidArgument: a column has no value
+// `train` marks missing values by NaN. `header` is for messages, and `roles`
+// names the numeric columns. InvalidArgument: a column has no value
 // at all. `parts` visits the rows of `train`, which need not be in it.
 absl::StatusOr<std::vector<double>> MeasureFill(
     const CsvMissing& missing, const RawData& train, const RowParts& parts,
-    const std::vector<std::string>& header, const std::vector<int>& columns);
+    const std::vector<std::string>& header, const CsvColumnRoles& roles);
 
 // Replaces each NaN among the numbers by the value of its column, minus the
 // column's offset and rounded to float32. Without values there must be no NaN.

@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/status/about_field.h"
+#include "common/status/cause.h"
 #include "common/status/quoted.h"
 #include "common/status/status_macros.h"
 #include "common/status/utf8.h"
@@ -40,8 +42,10 @@ absl::Status CsvTable::ColumnError(int column, absl::string_view wanted,
   std::string hint =
       absl::StrCat(NumberHint(got), MissingHint(options_.missing, got));
   if (hint.empty()) hint = DelimiterHint(fields_, options_.delimiter);
-  return rows_->Error(absl::StrCat(
-      CsvFieldError(CsvColumnText(header_, column), wanted, got), hint));
+  return AboutField(
+      rows_->Error(absl::StrCat(
+          CsvFieldError(CsvColumnText(header_, column), wanted, got), hint)),
+      roles_.FieldOf(column));
 }
 
 absl::Status CsvTable::Begin(int file) {
@@ -116,8 +120,8 @@ absl::Status CsvTable::ColumnsError(const absl::Status& error) {
                     ConvertCommand("iconv -f WINDOWS-1252 -t UTF-8",
                                    file_->name(), "", file_->packed()));
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat(absl::string_view(error.message()), hint));
+  return WithMessage(error,
+                     absl::StrCat(absl::string_view(error.message()), hint));
 }
 
 std::string CsvTable::DataInHeader() {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/status/about_field.h"
 #include "common/status/status_macros.h"
 
 namespace tributary {
@@ -81,7 +82,7 @@ absl::StatusOr<RawData> ReadFilePairs(const InputFiles& samples,
     TRIBUTARY_ASSIGN_OR_RETURN(const std::unique_ptr<InputFile> sample_file,
                                samples.Open(i));
     TRIBUTARY_ASSIGN_OR_RETURN(const std::unique_ptr<InputFile> label_file,
-                               labels.Open(i));
+                               AboutField(labels.Open(i), "labels"));
     return format.read(sample_file.get(), label_file.get(), rows);
   };
   if (samples.size() == 1) return read(0, range);

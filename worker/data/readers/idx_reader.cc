@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/files/known_formats.h"
+#include "common/status/about_field.h"
 #include "common/status/status_macros.h"
 
 namespace tributary {
@@ -72,7 +73,7 @@ absl::StatusOr<RawData> ReadIdx(InputFile* images, InputFile* labels,
   TRIBUTARY_ASSIGN_OR_RETURN(const Shape image_extents,
                              ReadIdxHeader(images, 2, 4));
   TRIBUTARY_ASSIGN_OR_RETURN(const Shape label_extents,
-                             ReadIdxHeader(labels, 1, 1));
+                             AboutField(ReadIdxHeader(labels, 1, 1), "labels"));
   const int64_t available = image_extents[0];
   if (label_extents[0] != available) {
     return absl::InvalidArgumentError(
@@ -92,7 +93,8 @@ absl::StatusOr<RawData> ReadIdx(InputFile* images, InputFile* labels,
                                                   rows, available, "images"));
   TRIBUTARY_ASSIGN_OR_RETURN(
       const std::vector<uint8_t> label_bytes,
-      ReadRows(labels, /*width=*/1, rows, available, "labels"));
+      AboutField(ReadRows(labels, /*width=*/1, rows, available, "labels"),
+                 "labels"));
   data.targets.kind = kind;
   data.targets.name = labels->name();
   const auto place = [&](int64_t row) {
@@ -101,8 +103,9 @@ absl::StatusOr<RawData> ReadIdx(InputFile* images, InputFile* labels,
   for (size_t row = 0; row < label_bytes.size(); ++row) {
     absl::Status status = data.targets.Append(label_bytes[row]);
     if (!status.ok()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(place(row), ": ", status.message()));
+      return AboutField(absl::InvalidArgumentError(
+                            absl::StrCat(place(row), ": ", status.message())),
+                        "labels");
     }
   }
   data.targets.FindGreatest(place);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/status/about_field.h"
 #include "common/status/status_macros.h"
 #include "worker/data/readers/npy_header.h"
 
@@ -120,7 +121,7 @@ absl::StatusOr<RawData> ReadNpy(InputFile* features, InputFile* labels,
   TRIBUTARY_ASSIGN_OR_RETURN(const NpyHeader feature_header,
                              ReadNpyHeader(features));
   TRIBUTARY_ASSIGN_OR_RETURN(const NpyHeader label_header,
-                             ReadNpyHeader(labels));
+                             AboutField(ReadNpyHeader(labels), "labels"));
   const int64_t available = feature_header.shape[0];
   if (label_header.shape[0] != available) {
     return absl::InvalidArgumentError(
@@ -136,8 +137,8 @@ absl::StatusOr<RawData> ReadNpy(InputFile* features, InputFile* labels,
   data.targets.kind = kind;
   TRIBUTARY_RETURN_IF_ERROR(
       ReadFeatures(features, feature_header, rows, &data));
-  TRIBUTARY_RETURN_IF_ERROR(
-      ReadLabels(labels, label_header, rows, &data.targets));
+  TRIBUTARY_RETURN_IF_ERROR(AboutField(
+      ReadLabels(labels, label_header, rows, &data.targets), "labels"));
   return data;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/status/about_field.h"
 #include "common/status/status_macros.h"
 #include "worker/data/readers/idx_reader.h"
 #include "worker/data/stream/scratch_file.h"
@@ -140,7 +141,7 @@ absl::StatusOr<StoredRows::Columns> StorePairs(ArrayFiles samples,
         sample_files.size(), " files, got ", label_files.size()));
   }
   TRIBUTARY_RETURN_IF_ERROR(samples.Open());
-  TRIBUTARY_RETURN_IF_ERROR(labels.Open());
+  TRIBUTARY_RETURN_IF_ERROR(AboutField(labels.Open(), "labels"));
   int64_t all = 0;
   for (size_t i = 0; i < sample_files.size(); ++i) {
     if (samples.rows(i) != labels.rows(i)) {
@@ -161,7 +162,8 @@ absl::StatusOr<StoredRows::Columns> StorePairs(ArrayFiles samples,
   columns.layout.targets.width = labels.row_size();
   columns.layout.targets.name = label_files.name();
   TRIBUTARY_ASSIGN_OR_RETURN(columns.features, samples.Store(rows));
-  TRIBUTARY_ASSIGN_OR_RETURN(columns.targets, labels.Store(rows));
+  TRIBUTARY_ASSIGN_OR_RETURN(columns.targets,
+                             AboutField(labels.Store(rows), "labels"));
   return columns;
 }
 

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "common/status/about_field.h"
 #include "common/status/status_macros.h"
 #include "worker/data/raw_checksum.h"
 
@@ -159,8 +160,11 @@ absl::Status StoredRows::ReadTargets(absl::Span<const int64_t> rows,
         }
         const absl::Status status = data->targets.Append(value);
         if (!status.ok()) {
-          return absl::InvalidArgumentError(
-              absl::StrCat(place(index), ": ", status.message()));
+          return AboutField(absl::InvalidArgumentError(absl::StrCat(
+                                place(index), ": ", status.message())),
+                            columns_.layout.targets.name.empty()
+                                ? "columns.label"
+                                : "labels");
         }
         ++index;
         return absl::OkStatus();

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "common/status/about_field.h"
 #include "google/protobuf/text_format.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/unit/worker/data/data_files.h"
@@ -59,17 +60,17 @@ TEST(ValidationSetTest, ASourceTakesWhatTheTrainingDataSay) {
 }
 
 TEST(ValidationSetTest, AnErrorNamesTheFieldThatWasRead) {
-  std::string field;
   const std::string train = "train { " + Csv("train.csv", "x,y\n1,0\n", "");
-  EXPECT_THAT(OpenData(Spec(train + "} validation { fraction: 0.5 }"),
-                       TargetKind::kClass, &field),
+  const auto fraction = OpenData(Spec(train + "} validation { fraction: 0.5 }"),
+                                 TargetKind::kClass);
+  EXPECT_THAT(fraction,
               StatusIs(absl::StatusCode::kInvalidArgument, "1 of 1 rows"));
-  EXPECT_EQ(field, "data.validation.fraction");
-  EXPECT_THAT(OpenData(Spec(train + "} validation { source { " +
-                            Csv("v.csv", "x,y\nz,0\n", "") + "} }"),
-                       TargetKind::kClass, &field),
-              StatusIs(absl::StatusCode::kInvalidArgument, "line 2"));
-  EXPECT_EQ(field, "data.validation.source");
+  EXPECT_EQ(FieldOf(fraction.status()), "data.validation.fraction");
+  const auto source = OpenData(Spec(train + "} validation { source { " +
+                                    Csv("v.csv", "x,y\nz,0\n", "") + "} }"),
+                               TargetKind::kClass);
+  EXPECT_THAT(source, StatusIs(absl::StatusCode::kInvalidArgument, "line 2"));
+  EXPECT_EQ(FieldOf(source.status()), "data.validation.source.csv");
 }
 
 TEST(ValidationSetTest, WithoutOneTheTestSetIsEvaluated) {

@@ -45,7 +45,7 @@ class CsvMissingTest : public ::testing::Test {
     const absl::StatusOr<RawData> data = Train(kHoles, missing);
     EXPECT_TRUE(data.ok()) << data.status();
     return MeasureFill(missing, *data, PartsOf(*data), words_.header,
-                       words_.roles.numeric);
+                       words_.roles);
   }
   static CsvOptions Options(const CsvMissing& missing) {
     CsvOptions options;
@@ -154,11 +154,11 @@ TEST_F(CsvMissingTest, AColumnWithoutAnyValueHasNoMean) {
   const absl::StatusOr<RawData> data =
       Train("x,job,z,y\n1,smith,,0\n2,smith,?,1\n", mean);
   TRIBUTARY_ASSERT_OK(data);
-  EXPECT_THAT(MeasureFill(mean, *data, PartsOf(*data), words_.header,
-                          words_.roles.numeric),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       "train.csv: column 2 (\"z\"): wanted a value to take "
-                       "the mean of, but it is missing in all rows"));
+  EXPECT_THAT(
+      MeasureFill(mean, *data, PartsOf(*data), words_.header, words_.roles),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               "train.csv: column 2 (\"z\"): wanted a value to take "
+               "the mean of, but it is missing in all rows"));
 }
 
 TEST_F(CsvMissingTest, ATableOfIncompleteRowsIsRefused) {
