@@ -12,8 +12,9 @@
 
 namespace tributary {
 
-// What a run was computed with, for environment.json (docs/run-directory.md):
-// all that two runs of one job may differ in.
+// The machine, libraries and data that a run was computed with, for
+// environment.json (docs/run-directory.md). Two runs of one job may differ in
+// these alone.
 struct EnvironmentRecord {
   Machine machine;  // of the coordinator
   // The processes that hold the ranks, by rank, with their arithmetic.

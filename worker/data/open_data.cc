@@ -100,7 +100,7 @@ class SetsOpener {
       : spec_(spec), kind_(kind) {}
 
   absl::StatusOr<TrainTest> Open();
-  // Of the job, that was read last.
+  // The field of the job that was read last, as "data.train.csv".
   const std::string& field() const { return field_; }
 
  private:

@@ -129,8 +129,8 @@ TEST(HeaderChecksumTest, EveryBitOfEveryMessageIsGuarded) {
   ExpectEveryBitGuarded(put);
 }
 
-// What a client in another language computes; docs/messages.md has this in
-// Python, which gives this number.
+// docs/messages.md computes the same number in Python, as a client in another
+// language would.
 TEST(HeaderChecksumTest, ItIsTheChecksumOfLittleEndianWords) {
   const uint64_t words[] = {
       1, 0x0123456789abcdef, 3, 1, 300, 2, 5, 70'000, 96, 2000, 70'000};
