@@ -218,7 +218,8 @@ void FlippingRelay::EndRound(int clients) {
   absl::MutexLock lock(&mu_);
   for (const auto& [key, calls] : calls_) {
     const int repeated = calls.attempts - clients;
-    EXPECT_EQ(repeated, static_cast<int>(calls.damaged.size()))
+    // On a busy machine a call can be made again because its time is up.
+    EXPECT_GE(repeated, static_cast<int>(calls.damaged.size()))
         << wire_ << ", " << key.first << ": repeated calls and damaged answers";
     EXPECT_EQ(calls.memory, nullptr) << wire_ << ": damaged weights were used";
     for (int i = 0; i < std::min<int>(repeated, calls.damaged.size()); ++i) {
