@@ -104,6 +104,9 @@ def test_the_place_comes_from_the_launcher() -> None:
     slurm = {"SLURM_PROCID": "5", "SLURM_NTASKS": "8"}
     assert Place.find("b:2", None, slurm) == Place("b:2", 5, 8)
     assert Place.find("b:2", 0, ours) == Place("b:2", 0, 2)
+    assert not Place.find(None, None, ours).insecure_groups
+    clear = {**ours, "TRIBUTARY_INSECURE_GROUPS": "1"}
+    assert Place.find(None, None, clear).insecure_groups
 
 
 def test_without_a_coordinator_the_message_says_how_to_start() -> None:

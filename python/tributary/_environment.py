@@ -19,6 +19,7 @@ _TLS = "TRIBUTARY_TLS"
 _TOKEN_FILE = "TRIBUTARY_TOKEN_FILE"
 _METRICS_TOKEN_FILE = "TRIBUTARY_METRICS_TOKEN_FILE"
 _INSECURE = "TRIBUTARY_INSECURE"
+_INSECURE_GROUPS = "TRIBUTARY_INSECURE_GROUPS"
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,7 @@ class Place:
     token_file: str = ""
     metrics_token_file: str = ""  # readers of the metrics show its token
     insecure: bool = False  # other machines may read the metrics in clear text
+    insecure_groups: bool = False  # ranks may exchange gradients in clear text
 
     @staticmethod
     def find(
@@ -70,6 +72,7 @@ class Place:
             known.get(_TOKEN_FILE, ""),
             known.get(_METRICS_TOKEN_FILE, ""),
             known.get(_INSECURE) == "1",
+            known.get(_INSECURE_GROUPS) == "1",
         )
 
 

@@ -91,7 +91,7 @@ class Member:
 
     @property
     def traffic(self) -> tuple[int, int]:
-        """Bytes that this rank has sent to servers, and received from them."""
+        """Bytes that this rank has sent to servers or other ranks, and received."""
         return self._joined().traffic
 
     def evaluated(
@@ -161,6 +161,7 @@ class Member:
             token_file=self._place.token_file,
             metrics_token_file=self._place.metrics_token_file,
             insecure=self._place.insecure,
+            insecure_groups=self._place.insecure_groups,
         )
         self._note_thread()
         # Keeps this object: a program may hold its optimizer alone.

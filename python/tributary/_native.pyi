@@ -30,6 +30,7 @@ class Session:
         token_file: str,
         metrics_token_file: str,
         insecure: bool,
+        insecure_groups: bool,
     ) -> Session: ...
     @property
     def rank(self) -> int: ...

@@ -189,9 +189,9 @@ absl::Status ForAddress(const std::string& address, bool passive, Use use) {
 }
 
 // The client's end of a measurement.
-class Caller {
+class SpeedTestCaller {
  public:
-  Caller(std::string address, absl::Duration silence)
+  SpeedTestCaller(std::string address, absl::Duration silence)
       : address_(std::move(address)), silence_(silence) {}
 
   absl::Status Connect() {
@@ -278,7 +278,7 @@ absl::StatusOr<std::unique_ptr<LinkProbeServer>> LinkProbeServer::Start(
 absl::StatusOr<LinkMeasurement> MeasureLink(const std::string& address,
                                             double seconds,
                                             absl::Duration silence) {
-  Caller caller(address, silence);
+  SpeedTestCaller caller(address, silence);
   TRIBUTARY_RETURN_IF_ERROR(caller.Connect());
   std::vector<double> round_trips;
   for (int i = 0; i < kRoundTrips; ++i) {

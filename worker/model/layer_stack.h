@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "worker/model/device_array.h"
+#include "worker/collective/device_array.h"
 #include "worker/model/layer.h"
 #include "worker/model/layer_factory.h"
 

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "kernels/ops.h"
 #include "tributary/v1/job.pb.h"
-#include "worker/model/device_array.h"
+#include "worker/collective/device_array.h"
 #include "worker/model/tensor_group.h"
 
 namespace tributary {

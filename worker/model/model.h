@@ -15,7 +15,7 @@
 #include "common/layers/tensor_cuts.h"
 #include "kernels/ops.h"
 #include "tributary/v1/job.pb.h"
-#include "worker/model/device_array.h"
+#include "worker/collective/device_array.h"
 #include "worker/model/layer.h"
 #include "worker/model/layer_stack.h"
 #include "worker/model/scratch.h"

@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "common/status/status_macros.h"
-#include "worker/model/device_array.h"
+#include "worker/collective/device_array.h"
 
 namespace tributary {
 

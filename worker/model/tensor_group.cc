@@ -4,7 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "worker/collective/communicator.h"
-#include "worker/model/device_array.h"
+#include "worker/collective/device_array.h"
 
 namespace tributary {
 

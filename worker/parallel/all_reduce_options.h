@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/base/device_mesh.h"
+#include "common/base/parameter_memory.h"
 #include "common/base/parameter_spec.h"
 #include "common/checkpoint/checkpoint_reader.h"
 #include "common/checkpoint/checkpointer.h"
@@ -16,7 +17,6 @@
 #include "common/optimizer/parameter_group.h"
 #include "common/status/cause.h"
 #include "worker/collective/communicator.h"
-#include "worker/model/model.h"
 #include "worker/parallel/exchange_device.h"
 
 namespace tributary {
@@ -77,11 +77,14 @@ struct AllReduceOptions {
   ExchangeDevice device;
   // All data-parallel ranks of this part, for arrays on the device of `ops`.
   std::unique_ptr<Communicator> group;
-  Model* model = nullptr;  // must outlive the synchronizer
+  // Outlives the synchronizer. Its gradients lie in one array, in the order of
+  // the parameters, and its weights in another, in the same way.
+  ParameterMemory* model = nullptr;
   Part part;
   int64_t bucket_bytes = 25 << 20, first_bucket_bytes = 1 << 20;
   Update update;
-  // The number of samples of every rank in a step, counted from 0.
+  // The number of samples of every rank in a step, counted from 0. Null: no
+  // rank knows those of the others, so that they travel with each step.
   std::function<std::vector<uint64_t>(int64_t step)> samples;
   Checkpoints checkpoints;
   // Called with the rank that a step waits for, and then with an empty text.

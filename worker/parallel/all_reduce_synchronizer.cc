@@ -14,11 +14,15 @@
 #include "common/plan/partition_plan.h"
 #include "common/status/status_macros.h"
 #include "worker/collective/device_fault.h"
+#include "worker/parallel/exchange_samples.h"
 
 namespace tributary {
 namespace {
 
 constexpr absl::Duration kLook = absl::Milliseconds(200);
+
+// Among the buckets that are ready: the exchange of the samples, before them.
+constexpr int kSamples = -1;
 
 }  // namespace
 
@@ -143,12 +147,14 @@ absl::StatusOr<int64_t> AllReduceSynchronizer::Start(
 
 void AllReduceSynchronizer::BeginStep(int64_t step, uint64_t samples) {
   step_ = step;
-  // Without samples no gradient is computed. Clears the gradient of an earlier
-  // step: a NaN in it would spoil the mean even with weight 0.
+  samples_ = samples;
+  skipped_ = false;
+  // Without samples no gradient is computed. Clears that of an earlier step.
   if (samples == 0 && num_elements_ > 0) {
     options_.device.model_ops->Fill(num_elements_, 0, gradients());
   }
-  sample_weights_ = SampleWeights(options_.samples(step));
+  if (options_.samples) sample_weights_ = SampleWeights(options_.samples(step));
+  next_ = 0;
   missing_.clear();
   spans_.clear();
   for (const Bucket& b : buckets_) {
@@ -156,6 +162,10 @@ void AllReduceSynchronizer::BeginStep(int64_t step, uint64_t samples) {
   }
   absl::MutexLock lock(&mu_);
   left_ = static_cast<int>(buckets_.size());
+  if (!options_.samples) {
+    ++left_;
+    ready_.push_back(kSamples);
+  }
 }
 
 void AllReduceSynchronizer::GradientReady(int parameter) {
@@ -167,7 +177,9 @@ void AllReduceSynchronizer::GradientReady(int parameter) {
   if (!fault.ok()) Cancel(std::string(fault.message()));
   absl::MutexLock lock(&mu_);
   status_.Update(fault);
-  ready_.push_back(bucket);
+  for (; next_ < buckets_.size() && missing_[next_] == 0; ++next_) {
+    ready_.push_back(static_cast<int>(next_));
+  }
 }
 
 void AllReduceSynchronizer::Run() {
@@ -185,12 +197,24 @@ void AllReduceSynchronizer::Run() {
       ready_.pop_front();
       failed = !status_.ok();
     }
-    const absl::Status status =
-        failed ? absl::OkStatus() : Process(buckets_[bucket]);
+    absl::Status status;
+    if (!failed) {
+      status = bucket == kSamples ? WeighSamples() : Process(buckets_[bucket]);
+    }
     absl::MutexLock lock(&mu_);
     status_.Update(status);
     --left_;
   }
+}
+
+absl::Status AllReduceSynchronizer::WeighSamples() {
+  const int64_t begin = Clock::Real().NowMicros();
+  TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<uint64_t> samples,
+                             ExchangeSamples(*options_.group, *sums_, step_,
+                                             samples_, learning_rates_));
+  sample_weights_ = SampleWeights(samples);
+  AddSpan(/*optimizer=*/false, begin);
+  return absl::OkStatus();
 }
 
 void AllReduceSynchronizer::AddSpan(bool optimizer, int64_t begin_micros) {
@@ -327,7 +351,8 @@ absl::Status AllReduceSynchronizer::ApplyWithSums() {
                              TotalSums(own[0]));
   const UpdatePhases& phases = optimizer_->phases();
   if (const int p = UpdatePhases::FirstNonFinite(squares); p >= 0) {
-    if (phases.skips_nonfinite()) return absl::OkStatus();
+    skipped_ = phases.skips_nonfinite();
+    if (skipped_) return absl::OkStatus();
     return WithCause(absl::InvalidArgumentError(absl::StrCat(
                          "the gradient of \"", options_.part.planned[p].name,
                          "\" in step ", step_ + 1, " is not finite")),

@@ -45,6 +45,8 @@ class AllReduceSynchronizer final : public GradientSynchronizer {
   // All ranks get rank 0's weights, or read those of the checkpoint.
   absl::StatusOr<int64_t> Start(const MakeWeights& initial,
                                 const OnProgress& on_progress) override;
+  // samples 0: clears the gradients, which stay zeros: a NaN in them would
+  // spoil the mean even with weight 0.
   void BeginStep(int64_t step, uint64_t samples) override;
   void GradientReady(int parameter) override;
   absl::StatusOr<int64_t> FinishStep() override;
@@ -54,6 +56,12 @@ class AllReduceSynchronizer final : public GradientSynchronizer {
     options_.group->Abort(why);
     if (options_.part.group) options_.part.group->Abort(why);
   }
+  // With learning rates of a program: FinishStep ends with InvalidArgument
+  // where two ranks have others.
+  void SetLearningRates(const std::vector<double>& rates) override {
+    learning_rates_ = rates;
+  }
+  bool skipped() const override { return skipped_; }
   Traffic traffic() const override;
   std::vector<Span> spans() const override { return spans_; }
 
@@ -71,6 +79,8 @@ class AllReduceSynchronizer final : public GradientSynchronizer {
 
   absl::Status PlanBuckets();
   void Run();  // the thread
+  // Sets sample_weights_ from what all ranks say.
+  absl::Status WeighSamples();
   // Reduces one bucket, and updates it unless the step needs sums first.
   absl::Status Process(const Bucket& bucket);
   LearningRates Rates() const;  // of the step
@@ -99,9 +109,15 @@ class AllReduceSynchronizer final : public GradientSynchronizer {
   int64_t checkpointed_ = 0;  // step of the last checkpoint
   bool two_phase_ = false;
   int64_t step_ = 0;
+  uint64_t samples_ = 0;  // this and the next: of the step, on this rank
+  std::vector<double> learning_rates_;
   std::vector<float> sample_weights_;
+  bool skipped_ = false;
   std::vector<int> missing_;  // [bucket], gradients that are not ready
-  std::vector<Span> spans_;   // written by the thread while left_ > 0
+  // The bucket that is processed next. All ranks process them in this order,
+  // in whichever order a program finishes its gradients.
+  size_t next_ = 0;
+  std::vector<Span> spans_;  // written by the thread while left_ > 0
 
   absl::Mutex mu_;
   std::deque<int> ready_ ABSL_GUARDED_BY(mu_);

@@ -19,7 +19,7 @@
 #include "common/update/factored_moments.h"
 #include "common/update/update_phases.h"
 #include "kernels/ops.h"
-#include "worker/model/device_array.h"
+#include "worker/collective/device_array.h"
 
 namespace tributary {
 

@@ -13,7 +13,7 @@
 #include "common/plan/gradient_ranges.h"
 #include "kernels/ops.h"
 #include "worker/collective/communicator.h"
-#include "worker/model/device_array.h"
+#include "worker/collective/device_array.h"
 
 namespace tributary {
 

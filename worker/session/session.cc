@@ -3,13 +3,14 @@
 
 #include "common/member/submit_job.h"
 #include "common/status/status_macros.h"
-#include "worker/session/program_session.h"
+#include "worker/session/program/program_session.h"
 
 namespace tributary {
 
 absl::StatusOr<std::unique_ptr<Session>> Session::Join(Options options) {
   TRIBUTARY_RETURN_IF_ERROR(SubmitJob(options.coordinator, options.settings,
-                                      options.join_timeout, options.proof));
+                                      options.join_timeout,
+                                      options.access.Proof()));
   return ProgramSession::Create(std::move(options));
 }
 

@@ -14,15 +14,16 @@
 #include "common/base/limits.h"
 #include "common/base/parameter_spec.h"
 #include "common/telemetry/http_listener.h"
-#include "common/wire/caller_proof.h"
+#include "common/wire/access.h"
 #include "tributary/v1/coordinator_service.pb.h"
 #include "tributary/v1/job.pb.h"
 
 namespace tributary {
 
 // A rank of a job whose model, data and training loop belong to another program
-// (JobSpec.program). The program computes gradients; the session sends them to
-// the servers and writes the new weights into the program's memory. It follows
+// (JobSpec.program). The program computes gradients; the session exchanges them
+// by the job's strategy, over servers or among the ranks, and writes the new
+// weights into the program's memory. It follows
 // the job through losses of members and rollbacks. For one thread at a time,
 // except Cancel.
 class Session {
@@ -41,8 +42,8 @@ class Session {
     // as versions of libraries, instruction set and number of threads.
     // Processes with equal text compute equal bits.
     std::string arithmetic;
-    CallerProof proof;  // of this process
-    PageAccess pages;   // of the metrics page
+    Access access;     // of this process
+    PageAccess pages;  // of the metrics page
   };
   struct Declaration {
     ParameterSpecs parameters;    // in forward order; equal on every rank

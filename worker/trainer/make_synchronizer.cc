@@ -8,16 +8,13 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/checkpoint/restore.h"
 #include "common/job/job_options.h"
 #include "common/job/learning_rate_schedule.h"
-#include "common/member/report_checkpoint.h"
 #include "common/plan/model_cut.h"
 #include "common/plan/plan_codec.h"
 #include "common/status/status_macros.h"
 #include "kernels/device.h"
-#include "spdlog/spdlog.h"
-#include "worker/parallel/all_reduce_synchronizer.h"
+#include "worker/session/group_synchronizer.h"
 #include "worker/session/server_synchronizer.h"
 
 namespace tributary {
@@ -75,48 +72,6 @@ SynchronizerOr MakeParameterServer(const SynchronizerParts& parts,
   return MakeServerSynchronizer(server, plan);
 }
 
-// Returns where the ranks continue and what checkpoints they write.
-absl::StatusOr<AllReduceOptions::Checkpoints> CheckpointsOf(
-    Member& member, const v1::Plan& plan) {
-  AllReduceOptions::Checkpoints checkpoints;
-  checkpoints.start_step = plan.start_step();
-  if (!plan.checkpoint_directory().empty()) {
-    checkpoints.every_steps = member.job().checkpoint().every_steps();
-    checkpoints.at_end = [&member, start = plan.start_step()](int64_t step) {
-      return LeavesCheckpointAtEnd(member.job(), start, step);
-    };
-    checkpoints.directory = plan.checkpoint_directory();
-    checkpoints.job_id = plan.job_id();
-    checkpoints.lineage = plan.lineage();
-    checkpoints.plan_epoch = plan.epoch();
-    checkpoints.digests = !member.checkpoint_key().empty();
-    checkpoints.on_written = [&member, epoch = plan.epoch()](
-                                 const Checkpointer::Written& written,
-                                 const std::vector<std::string>& state_names) {
-      ReportCheckpoint(written, state_names, epoch, &member);
-    };
-  }
-  if (plan.restore_from().empty()) return checkpoints;
-  TRIBUTARY_ASSIGN_OR_RETURN(
-      checkpoints.restore, OpenToRestore(plan, static_cast<int>(member.index()),
-                                         static_cast<int>(plan.num_workers()),
-                                         member.checkpoint_key()));
-  spdlog::info("going on after step {} of {}", plan.start_step(),
-               plan.restore_from());
-  return checkpoints;
-}
-
-void SetExchange(const Strategy& strategy, AllReduceOptions* options) {
-  using UpdateOn = AllReduceOptions::UpdateOn;
-  options->update.on = strategy.one_process() ? UpdateOn::kRankZero
-                       : strategy.exchange == Exchange::kShardedAllReduce
-                           ? UpdateOn::kOwnCut
-                           : UpdateOn::kEveryRank;
-  options->bucket_bytes = static_cast<int64_t>(strategy.bucket_bytes);
-  options->first_bucket_bytes =
-      static_cast<int64_t>(strategy.first_bucket_bytes);
-}
-
 // Describes this rank's part of the model to the synchronizer.
 absl::StatusOr<AllReduceOptions::Part> PartOf(const SynchronizerParts& parts,
                                               const v1::Plan& plan) {
@@ -148,51 +103,28 @@ absl::StatusOr<AllReduceOptions::Part> PartOf(const SynchronizerParts& parts,
 
 SynchronizerOr MakeAllReduce(const SynchronizerParts& parts,
                              const v1::Plan& plan) {
-  Member& member = *parts.group.member;
-  const v1::JobSpec& job = member.job();
-  AllReduceOptions options;
+  const v1::JobSpec& job = parts.group.member->job();
   const Replica& replica = *parts.replica;
   const DeviceMesh::Place& place = replica.place();
-  TRIBUTARY_ASSIGN_OR_RETURN(options.device, DeviceBeside(parts.group.ops));
-  GroupParts beside = parts.group;
-  beside.ops = options.device.ops;
-  const v1::StrategySpec& strategy = job.strategy();
-  TRIBUTARY_ASSIGN_OR_RETURN(
-      options.group,
-      ConnectGroup(
-          beside, plan,
-          {.name = absl::StrCat("data/", place.stage, "/", place.tensor),
-           .ranks = replica.DataRanks(),
-           .backend = strategy.has_data_parallel()
-                          ? strategy.data_parallel().backend()
-                          : strategy.all_reduce().backend()}));
-  TRIBUTARY_ASSIGN_OR_RETURN(options.part, PartOf(parts, plan));
-  options.model = parts.replica->model();
-  SetExchange(StrategyOf(job), &options);
-  options.update.optimizer = OptimizerOptionsOf(job.training().optimizer());
-  options.update.clip_norm = job.training().clip_norm();
-  options.update.skip_nonfinite =
-      job.training().nonfinite() == v1::NON_FINITE_SKIP;
-  TRIBUTARY_ASSIGN_OR_RETURN(options.update.learning_rate,
+  GroupSynchronizerParts among;
+  among.group = parts.group;
+  among.model = replica.model();
+  among.ranks = replica.DataRanks();
+  among.name = absl::StrCat("data/", place.stage, "/", place.tensor);
+  TRIBUTARY_ASSIGN_OR_RETURN(among.part, PartOf(parts, plan));
+  TRIBUTARY_ASSIGN_OR_RETURN(among.learning_rate,
                              LearningRateOf(job, parts.steps->total_steps()));
   TRIBUTARY_ASSIGN_OR_RETURN(
-      options.update.groups,
-      ParameterGroupsOf(job, parts.steps->total_steps()));
-  options.samples = [steps = parts.steps,
-                     size = options.group->size()](int64_t step) {
+      among.groups, ParameterGroupsOf(job, parts.steps->total_steps()));
+  among.samples = [steps = parts.steps,
+                   size = replica.mesh().data](int64_t step) {
     std::vector<uint64_t> samples;
     for (int rank = 0; rank < size; ++rank) {
       samples.push_back(static_cast<uint64_t>(steps->RankSamples(step, rank)));
     }
     return samples;
   };
-  TRIBUTARY_ASSIGN_OR_RETURN(options.checkpoints, CheckpointsOf(member, plan));
-  options.on_waiting = [&member](const v1::Wait& wait) {
-    member.SetWaitingFor(wait);
-  };
-  TRIBUTARY_ASSIGN_OR_RETURN(std::unique_ptr<AllReduceSynchronizer> made,
-                             AllReduceSynchronizer::Create(std::move(options)));
-  return made;
+  return MakeGroupSynchronizer(std::move(among), plan);
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 #include "tributary/v1/plan.pb.h"
 #include "worker/data/step_plan.h"
 #include "worker/parallel/gradient_synchronizer.h"
-#include "worker/trainer/connect_group.h"
+#include "worker/session/connect_group.h"
 #include "worker/trainer/replica.h"
 
 namespace tributary {

@@ -14,7 +14,6 @@
 #include "common/job/job_options.h"
 #include "common/job/learning_rate_schedule.h"
 #include "common/layers/model_costs.h"
-#include "common/member/report_checkpoint.h"
 #include "common/plan/planned_parameters.h"
 #include "common/status/status_macros.h"
 #include "kernels/device.h"
@@ -22,8 +21,9 @@
 #include "worker/data/class_weights.h"
 #include "worker/data/raw_checksum.h"
 #include "worker/data/training_batches.h"
-#include "worker/session/rank_life.h"
+#include "worker/session/rank_driver.h"
 #include "worker/trainer/make_synchronizer.h"
+#include "worker/trainer/start_weights.h"
 #include "worker/trainer/trainer.h"
 
 namespace tributary {
@@ -85,7 +85,7 @@ absl::Status RankWork::OpenDevice() {
   return absl::OkStatus();
 }
 
-absl::Status RankWork::Prepare() {
+absl::Status RankWork::Declare() {
   for (const std::string& file : FilesOfJob(job_)) {
     TRIBUTARY_RETURN_IF_ERROR(
         CheckBelow(file, options_.data_roots, "--data-root"));
@@ -326,54 +326,16 @@ void RankWork::EndPlan() {
 absl::Status RankWork::Run() {
   // The ranks of a data-parallel job are threads of one process, which are lost
   // together.
-  RankLife life({.group_breaks = StrategyOf(job_).has_groups() &&
-                                 !StrategyOf(job_).one_process(),
-                 .lease_micros = absl::ToInt64Microseconds(member_.lease())});
+  RankDriver driver(
+      {.life = {.group_breaks = StrategyOf(job_).has_groups() &&
+                                !StrategyOf(job_).one_process(),
+                .lease_micros = absl::ToInt64Microseconds(member_.lease())}},
+      &member_, this);
   while (true) {
-    RankLife::Act act = RankLife::Act::kWait;
-    member_.Follow([&](MemberState& state, int64_t now_micros) {
-      act = life.Next(&state, now_micros);
-      return act != RankLife::Act::kWait;
-    });
-    switch (act) {
-      case RankLife::Act::kDeclareModel:
-        life.Declared(Prepare());
-        break;
-      case RankLife::Act::kGetPlan: {
-        if (life.epoch() > 0) {
-          spdlog::info("plan epoch {} is over: {}", life.epoch(),
-                       std::string(life.status().message()));
-        }
-        EndPlan();
-        const absl::StatusOr<v1::Plan> plan = member_.GetPlan(life.epoch() + 1);
-        if (plan.ok()) plan_ = *plan;
-        life.Planned(plan.status(), plan_.epoch());
-        break;
-      }
-      case RankLife::Act::kTrain: {
-        const absl::Status status = TrainPlan();
-        if (!status.ok()) EndPlan();
-        life.Trained(status);
-        break;
-      }
-      case RankLife::Act::kReportUnreadable:
-        life.Replanned(ReportUnreadable(life.status(), plan_, &member_));
-        break;
-      case RankLife::Act::kGiveWeights:
-        spdlog::info("the coordinator needs the final weights again");
-        // After an error the coordinator's next answer asks for them again.
-        if (const absl::Status status = GiveWeights(); !status.ok()) {
-          spdlog::warn("the final weights could not be given: {}",
-                       std::string(status.message()));
-        }
-        break;
-      case RankLife::Act::kFail:
-        member_.Fail(life.status());
-        [[fallthrough]];
-      default:
-        EndPlan();
-        return life.status();
-    }
+    TRIBUTARY_ASSIGN_OR_RETURN(const bool trains, driver.Follow());
+    if (!trains) return driver.status();
+    plan_ = driver.plan();
+    driver.Trained(TrainPlan());
   }
 }
 

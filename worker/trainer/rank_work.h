@@ -13,10 +13,11 @@
 #include "worker/data/step_plan.h"
 #include "worker/parallel/gradient_synchronizer.h"
 #include "worker/session/canceller.h"
+#include "worker/session/connect_group.h"
+#include "worker/session/give_weights.h"
+#include "worker/session/rank_driver.h"
 #include "worker/session/worker_metrics.h"
 #include "worker/trainer/adoptions.h"
-#include "worker/trainer/connect_group.h"
-#include "worker/trainer/hand_over_weights.h"
 #include "worker/trainer/replica.h"
 #include "worker/trainer/run_worker.h"
 #include "worker/trainer/step_probe.h"
@@ -24,9 +25,8 @@
 
 namespace tributary {
 
-// A rank's work, from its device to the job's final weights. RankLife decides
-// what is done next.
-class RankWork final : private TrainingJob {
+// A rank's work, from its device to the job's final weights.
+class RankWork final : private TrainingJob, private DrivenRank {
  public:
   struct Tools {
     Member& member;
@@ -43,7 +43,7 @@ class RankWork final : private TrainingJob {
 
  private:
   // Opens device, data and model and declares them to the coordinator.
-  absl::Status Prepare();
+  absl::Status Declare() override;
   absl::Status OpenDevice();
   // FailedPrecondition: this machine has no room for the whole model.
   absl::Status CheckMemory() const;
@@ -85,11 +85,11 @@ class RankWork final : private TrainingJob {
     return member_.AwaitEvaluation(plan_.epoch(), step);
   }
   GradientSynchronizer::Traffic traffic() const override;
-  absl::Status GiveWeights() {
-    return tributary::GiveWeights(member_, *replica_, *ops_, plan_, step_);
+  absl::Status GiveWeights() override {
+    return tributary::GiveWeights(member_, *replica_->model(), *ops_, plan_,
+                                  step_);
   }
-  // Ends what belongs to a plan.
-  void EndPlan();
+  void EndPlan() override;
 
   GroupParts group_parts() const {
     return {.member = &member_,

@@ -13,8 +13,8 @@
 #include "worker/data/dataset.h"
 #include "worker/model/loss.h"
 #include "worker/model/model.h"
-#include "worker/parallel/pipeline_stage.h"
-#include "worker/trainer/connect_group.h"
+#include "worker/pipeline/pipeline_stage.h"
+#include "worker/session/connect_group.h"
 
 namespace tributary {
 

@@ -27,7 +27,6 @@ std::string ForeignField(const v1::JobSpec& job) {
 std::string ForeignStrategy(const v1::StrategySpec& strategy) {
   if (strategy.has_tensor_parallel()) return "strategy.tensor_parallel";
   if (strategy.has_pipeline_parallel()) return "strategy.pipeline_parallel";
-  if (strategy.has_all_reduce()) return "strategy.all_reduce";
   return strategy.has_data_parallel() ? "strategy.data_parallel" : "";
 }
 
@@ -43,7 +42,14 @@ absl::Status ValidateProgram(const Places& places, const v1::JobSpec& job) {
       !field.empty()) {
     return places.Error(field, field,
                         " is for a job with model and data; a program's job "
-                        "takes parameter_server alone");
+                        "takes parameter_server or all_reduce");
+  }
+  if (job.strategy().all_reduce().backend() == v1::COLLECTIVE_BACKEND_NCCL) {
+    constexpr char kBackend[] = "strategy.all_reduce.backend";
+    return places.Error(kBackend, kBackend,
+                        ": the gradients of a program are exchanged through "
+                        "host memory, where nccl cannot be used; use auto or "
+                        "gloo");
   }
   if (job.cluster().on_worker_loss() == v1::WORKER_LOSS_SHRINK) {
     return places.Error("cluster.on_worker_loss", "cluster.on_worker_loss",

@@ -30,9 +30,12 @@ std::unique_ptr<SessionBinding> Join(
     const std::string& device, const std::string& arithmetic,
     const std::string& metrics_listen, const std::string& tls,
     const std::string& token_file, const std::string& metrics_token_file,
-    bool insecure) {
+    bool insecure, bool insecure_groups) {
   const absl::StatusOr<Access> access =
-      Access::Read({.tls = tls, .token_file = token_file, .insecure = insecure},
+      Access::Read({.tls = tls,
+                    .token_file = token_file,
+                    .insecure = insecure,
+                    .insecure_groups = insecure_groups},
                    PeerRole::kWorker);
   RaiseUnlessOk(access.status(), "join");
   const absl::StatusOr<PageAccess> pages =
@@ -50,7 +53,7 @@ std::unique_ptr<SessionBinding> Join(
                             .device = device,
                             .metrics_listen = metrics_listen,
                             .arithmetic = arithmetic,
-                            .proof = access->Proof(),
+                            .access = *access,
                             .pages = *pages});
   SetLogIndex(session->rank());
   return session;
@@ -110,7 +113,7 @@ void BindSession(nb::module_& module) {
       .def_static("join", &Join, nb::kw_only(), "coordinator"_a,
                   "rank"_a.none(), "join_timeout"_a, "settings"_a, "device"_a,
                   "arithmetic"_a, "metrics_listen"_a, "tls"_a, "token_file"_a,
-                  "metrics_token_file"_a, "insecure"_a)
+                  "metrics_token_file"_a, "insecure"_a, "insecure_groups"_a)
       .def_prop_ro("rank", &SessionBinding::rank)
       .def_prop_ro("world", &SessionBinding::world)
       .def_prop_ro("seed", &SessionBinding::seed)

@@ -44,6 +44,7 @@ def join_and_leave(address: str, rank: int) -> None:
         token_file="",
         metrics_token_file="",
         insecure=False,
+        insecure_groups=False,
     )
     assert session.rank == rank
 

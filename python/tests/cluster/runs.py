@@ -7,6 +7,7 @@ import hashlib
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -37,10 +38,20 @@ def check(done: subprocess.CompletedProcess[str], folder: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr + logs
 
 
-def run(folder: Path, workers: int, *arguments: str, servers: int = 2) -> Path:
+SERVERS = ("--servers", "2")
+# The options with which the ranks exchange gradients among themselves.
+AMONG_RANKS = {
+    "all_reduce": ("--set", "strategy=all_reduce"),
+    "sharded": ("--set", "strategy.all_reduce.sharded=true"),
+}
+
+
+def run(
+    folder: Path, workers: int, *arguments: str, exchange: Sequence[str] = SERVERS
+) -> Path:
     """Trains to the end; returns the file of the weights."""
     output = folder / "weights.pt"
-    options = ["--servers", str(servers), "--workers", str(workers)]
+    options = [*exchange, "--workers", str(workers)]
     done = start(folder, options, [PROGRAM, "--output", str(output), *arguments])
     check(done, folder)
     return output

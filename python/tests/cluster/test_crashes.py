@@ -13,7 +13,7 @@ import pytest
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
-from runs import PROGRAM, check, digest, run, start  # noqa: E402
+from runs import AMONG_RANKS, PROGRAM, check, digest, run, start  # noqa: E402
 
 pytestmark = pytest.mark.cluster
 
@@ -39,6 +39,33 @@ def test_a_killed_process_changes_no_bit(
     output = run(tmp_path, 2, *TRAINING, *kill(tmp_path, victim))
     assert (tmp_path / "killed").exists()
     assert digest(output) == undisturbed
+
+
+@pytest.mark.parametrize("exchange", AMONG_RANKS)
+def test_without_servers_the_bits_are_the_same(
+    tmp_path: Path, undisturbed: str, exchange: str
+) -> None:
+    among = AMONG_RANKS[exchange]
+    output = run(tmp_path, 2, *TRAINING, *kill(tmp_path, "rank"), exchange=among)
+    assert (tmp_path / "killed").exists()
+    assert digest(output) == undisturbed
+
+
+@pytest.mark.parametrize("exchange", AMONG_RANKS)
+def test_a_killed_launcher_of_ranks_alone_is_resumed(
+    tmp_path: Path, undisturbed: str, exchange: str
+) -> None:
+    output = str(tmp_path / "weights.pt")
+    program = [PROGRAM, "--output", output, *TRAINING, *kill(tmp_path, "launcher")]
+    program += ["--run", str(tmp_path / "run")]
+    options = [*AMONG_RANKS[exchange], "--workers", "2"]
+    killed = start(tmp_path, options, program)
+    assert killed.returncode < 0
+    resumed = tmp_path / "resumed"
+    resumed.mkdir()
+    options = ["--workers", "2", "--resume", str(tmp_path / "run")]
+    check(start(resumed, options, program), resumed)
+    assert digest(Path(output)) == undisturbed
 
 
 def test_a_device_writes_to_the_memory_that_servers_read_after_a_rollback(

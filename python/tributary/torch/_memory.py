@@ -97,7 +97,7 @@ class Weights:
         is_same = (
             _version_of(tensor) == self._version and tensor.data_ptr() == self._pointer
         )
-        # The servers write into a direct tensor's memory, so there is no other copy
+        # The session writes into a direct tensor's memory, so there is no other copy
         # to compare with. Other tensors are compared when their version counter has
         # changed, and always on the CPU: a write through `.data` does not change the
         # counter.
@@ -112,8 +112,8 @@ class Weights:
         name = self._entry.name
         if self._entry.role is Role.FROZEN:
             return (
-                f"the program has written into {name}, which is frozen, so the servers "
-                "would overwrite it with its first value; leave frozen parameters to "
+                f"the program has written into {name}, which is frozen, so the next "
+                "step would overwrite it with its first value; leave frozen parameters to "
                 'the program with cluster.optimizer(..., frozen="local")'
             )
         staged = (
@@ -122,14 +122,14 @@ class Weights:
             else ""
         )
         return (
-            f"the program has written into {name} since the last step, and the servers "
-            "would overwrite it; load weights before cluster.optimizer "
+            f"the program has written into {name} since the last step, and the next "
+            "step would overwrite it; load weights before cluster.optimizer "
             "(cluster.load_state_dict), or change a copy of the model"
             f"{staged}"
         )
 
     def seal(self) -> None:
-        """Accepts the tensor's present value as the servers'."""
+        """Accepts the tensor's present value as the job's."""
         self._pointer = self.tensor.data_ptr()
         self._version = _version_of(self.tensor)
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The optimizer that a training loop sees; it runs on the servers."""
+"""The optimizer that a training loop sees; it runs on the servers or, without
+servers, in the session of each rank."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ Loss = Callable[[], float]
 
 
 class Optimizer(torch.optim.Optimizer):
-    """A torch.optim.Optimizer whose state and update are on the servers.
+    """A torch.optim.Optimizer whose state and update are the job's.
 
     Made by `Cluster.optimizer`. Schedulers of torch.optim.lr_scheduler change
     `param_groups[i]["lr"]`, which travels with each step and must be equal on
@@ -77,7 +78,7 @@ class Optimizer(torch.optim.Optimizer):
 
     @property
     def sending(self) -> Steps:
-        """The part that exchanges with the servers."""
+        """The part that exchanges with servers or other ranks."""
         if self._steps is None:
             raise Misuse("this optimizer is not connected to a job")
         return self._steps
@@ -185,7 +186,7 @@ class Optimizer(torch.optim.Optimizer):
         return result
 
     def _tell_scaler(self) -> None:
-        """All ranks' scalers take the same decision: the servers'."""
+        """All ranks' scalers take the same decision: the job's."""
         assert self._scaler is not None
         skipped = 1.0 if self.skipped else 0.0
         for found in self._scaler._found_inf_per_device(self).values():

@@ -8,7 +8,7 @@
 
 #include "kernels/ops.h"
 #include "worker/collective/communicator.h"
-#include "worker/model/device_array.h"
+#include "worker/collective/device_array.h"
 
 namespace tributary::testing {
 

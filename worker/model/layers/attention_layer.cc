@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "common/status/status_macros.h"
-#include "worker/model/device_array.h"
+#include "worker/collective/device_array.h"
 #include "worker/model/layer_factory.h"
 
 namespace tributary {

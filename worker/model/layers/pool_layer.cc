@@ -2,7 +2,7 @@
 #include <utility>
 
 #include "common/status/status_macros.h"
-#include "worker/model/device_array.h"
+#include "worker/collective/device_array.h"
 #include "worker/model/layer_factory.h"
 #include "worker/model/layers/window_over.h"
 

@@ -196,13 +196,19 @@ constexpr WrongSetting kWrongSettings[] = {
     {"training.precision=bfloat16",
      "the program's training.precision=bfloat16: training.precision is for a "
      "job with model and data; in this job a program of its own decides it"},
-    {"strategy=all_reduce",
-     "the program's strategy=all_reduce: strategy.all_reduce is for a job with "
-     "model and data; a program's job takes parameter_server alone"},
+    {"strategy=data_parallel",
+     "the program's strategy=data_parallel: strategy.data_parallel is for a "
+     "job "
+     "with model and data; a program's job takes parameter_server or "
+     "all_reduce"},
+    {"strategy.all_reduce.backend=nccl",
+     "the program's strategy.all_reduce.backend=nccl: "
+     "strategy.all_reduce.backend: the gradients of a program are exchanged "
+     "through host memory, where nccl cannot be used; use auto or gloo"},
     {"strategy.tensor_parallel=2",
      "the program's strategy.tensor_parallel=2: strategy.tensor_parallel is "
      "for a job with model and data; a program's job takes parameter_server "
-     "alone"},
+     "or all_reduce"},
     {"model={mlp: {in: 1, out: 1}}",
      "the program's model={mlp: {in: 1, out: 1}}: model is for a job with "
      "model and data; in this job a program of its own decides it"},

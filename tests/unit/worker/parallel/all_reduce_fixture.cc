@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "common/checkpoint/checkpoint_directory.h"
 #include "common/plan/plan_codec.h"
 #include "server/store/parameter_shard.h"
@@ -158,6 +159,14 @@ AllReduceSynchronizerTest::MakeSynchronizer(
                                             &waits_);
     };
   }
+  std::function<std::vector<uint64_t>(int64_t)> samples;
+  if (!as_programs_) {
+    samples = [size = rank.size](int64_t step) {
+      std::vector<uint64_t> samples;
+      for (int r = 0; r < size; ++r) samples.push_back(Samples(r, step));
+      return samples;
+    };
+  }
   auto synchronizer = AllReduceSynchronizer::Create(
       {.device = {.ops = rank.exchanges,
                   .model_ops = rank.computes,
@@ -176,12 +185,7 @@ AllReduceSynchronizerTest::MakeSynchronizer(
                   .groups = GetParam().groups,
                   .clip_norm = GetParam().clip_norm,
                   .skip_nonfinite = rank.skip},
-       .samples =
-           [size = rank.size](int64_t step) {
-             std::vector<uint64_t> samples;
-             for (int r = 0; r < size; ++r) samples.push_back(Samples(r, step));
-             return samples;
-           },
+       .samples = samples,
        .checkpoints = Checkpoints(rank.rank)});
   EXPECT_TRUE(synchronizer.ok()) << synchronizer.status();
   return *std::move(synchronizer);
@@ -240,7 +244,9 @@ absl::StatusOr<int64_t> AllReduceSynchronizerTest::TrainStep(
     fails_(static_cast<testing::DeviceLikeOps&>(*rank.computes),
            static_cast<testing::DeviceLikeOps&>(*rank.exchanges));
   }
-  for (int p = static_cast<int>(model.parameters().size()) - 1; p >= 0; --p) {
+  std::vector<int> order = AllOf(model.parameters());
+  if (!as_programs_ || rank.rank != 1) absl::c_reverse(order);
+  for (const int p : order) {
     const bool computes = Samples(rank.rank, step) > 0;
     for (int64_t i = 0; computes && i < model.parameters()[p].size(); ++i) {
       model.gradient(p)[i] = Gradient(rank.rank, step, p, i);

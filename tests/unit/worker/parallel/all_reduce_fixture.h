@@ -18,6 +18,7 @@
 #include "tests/testing/nccl/device_like_ops.h"
 #include "tests/testing/temporary_folder.h"
 #include "worker/collective/communicator.h"
+#include "worker/model/model.h"
 #include "worker/parallel/all_reduce_synchronizer.h"
 
 namespace tributary {
@@ -60,6 +61,9 @@ class AllReduceSynchronizerTest : public testing::TemporaryFolderTest,
   std::string directory_;  // of checkpoints, after every second step
   bool corrupt_ = false;   // a weight of rank 1, after step 1
   bool on_device_ = false;
+  // The ranks are programs, which do not know each other's samples, and rank 1
+  // finishes its gradients in another order.
+  bool as_programs_ = false;
   // What fails on rank 1's device in this step: of the Ops that computes the
   // gradients, and of the one that exchanges them.
   int64_t fails_in_step_ = -1;

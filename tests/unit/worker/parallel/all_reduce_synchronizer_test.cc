@@ -31,6 +31,17 @@ TEST_P(AllReduceSynchronizerTest, GivesTheBitsOfAParameterServer) {
   }
 }
 
+TEST_P(AllReduceSynchronizerTest, GivesTheSameBitsToPrograms) {
+  const Tensors expected = OnAServer(3);
+  as_programs_ = true;
+  for (UpdateOn on : kEverywhere) {
+    for (const Tensors& weights : Run(3, on)) {
+      ExpectSameBits(weights, expected);
+    }
+    for (const absl::Status& status : statuses_) TRIBUTARY_EXPECT_OK(status);
+  }
+}
+
 // Arrays that pass through host memory are added there, in the same order. The
 // model, which has another stream, reads the weights only once they have
 // arrived, also after a step without a checkpoint.

@@ -12,7 +12,7 @@
 
 #include "coordinator/service/coordinator.h"
 #include "server/service/run_server.h"
-#include "worker/session/program_session.h"
+#include "worker/session/program/program_session.h"
 
 namespace tributary::testing {
 
@@ -61,6 +61,20 @@ class TestProgram {
  private:
   std::vector<std::vector<float>> weights_;
 };
+
+// The weights of two ranks after `steps` steps, by the formula.
+inline std::vector<std::vector<float>> Trained(int64_t steps) {
+  std::vector<std::vector<float>> weights = TestProgram().weights();
+  for (int64_t step = 0; step < steps; ++step) {
+    for (std::vector<float>& tensor : weights) {
+      for (float& weight : tensor) {
+        const float base = 0.25f * weight + static_cast<float>(step % 3);
+        weight -= 0.5f * (0.5f * (base + (base + 1)));
+      }
+    }
+  }
+  return weights;
+}
 
 // A coordinator and servers in this process, for a job whose ranks are
 // Sessions.

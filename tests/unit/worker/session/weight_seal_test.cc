@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/session/weight_seal.h"
+#include "worker/session/program/weight_seal.h"
 
 #include <gtest/gtest.h>
 
-#include "worker/session/gradient_sample.h"
+#include "worker/session/program/gradient_sample.h"
 
 namespace tributary {
 namespace {

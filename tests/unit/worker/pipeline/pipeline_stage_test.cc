@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stages as threads against one process.
-#include "worker/parallel/pipeline_stage.h"
+#include "worker/pipeline/pipeline_stage.h"
 
 #include <gmock/gmock.h>
 
@@ -11,8 +11,8 @@
 #include "common/layers/model_parameters.h"
 #include "tests/testing/nccl/fake_nccl.h"
 #include "tests/testing/status_matchers.h"
-#include "tests/unit/worker/parallel/golden_trainings.h"
-#include "tests/unit/worker/parallel/small_training.h"
+#include "tests/unit/worker/pipeline/golden_trainings.h"
+#include "tests/unit/worker/pipeline/small_training.h"
 #include "worker/collective/nccl_communicator.h"
 #include "worker/model/evaluator.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/session/gradient_sample.h"
+#include "worker/session/program/gradient_sample.h"
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/unit/worker/parallel/golden_trainings.h"
+#include "tests/unit/worker/pipeline/golden_trainings.h"
 
 #include <algorithm>
 #include <numeric>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/unit/worker/parallel/pipeline_training.h"
+#include "tests/unit/worker/pipeline/pipeline_training.h"
 
 #include <gtest/gtest.h>
 

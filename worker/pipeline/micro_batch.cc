@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/parallel/micro_batch.h"
+#include "worker/pipeline/micro_batch.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/trainer/connect_group.h"
+#include "worker/session/connect_group.h"
 
 #include <algorithm>
 #include <utility>
@@ -22,7 +22,7 @@ namespace tributary {
 namespace {
 
 // This worker's side of a group that is being connected.
-struct Side {
+struct GroupSide {
   const GroupParts& parts;
   const v1::Plan& plan;
   const GroupSpec& group;
@@ -50,7 +50,7 @@ struct Side {
   }
 };
 
-absl::StatusOr<std::unique_ptr<Mesh>> ConnectMesh(const Side& side) {
+absl::StatusOr<std::unique_ptr<Mesh>> ConnectMesh(const GroupSide& side) {
   const GroupParts& parts = side.parts;
   if (StrategyOf(parts.member->job()).one_process()) {
     return parts.local_meshes->Take(side.plan.epoch(), side.group.name,
@@ -69,7 +69,7 @@ absl::StatusOr<std::unique_ptr<Mesh>> ConnectMesh(const Side& side) {
 }
 
 // Returns the NCCL functions if the group agrees on NCCL, else null.
-absl::StatusOr<std::unique_ptr<NcclApi>> ChooseNccl(const Side& side,
+absl::StatusOr<std::unique_ptr<NcclApi>> ChooseNccl(const GroupSide& side,
                                                     std::string* why_not) {
   const v1::CollectiveBackend wanted = side.group.backend;
   std::unique_ptr<NcclApi> api;
@@ -88,7 +88,7 @@ absl::StatusOr<std::unique_ptr<NcclApi>> ChooseNccl(const Side& side,
 }
 
 absl::StatusOr<std::unique_ptr<Communicator>> ConnectNccl(
-    const Side& side, std::unique_ptr<NcclApi> api,
+    const GroupSide& side, std::unique_ptr<NcclApi> api,
     std::unique_ptr<Mesh> mesh) {
   NcclCommunicator::Options options;
   options.api = std::move(api);
@@ -114,12 +114,12 @@ absl::StatusOr<std::unique_ptr<Communicator>> ConnectGroup(
   const auto found = std::find(group.ranks.begin(), group.ranks.end(),
                                static_cast<int>(parts.member->index()));
   TRIBUTARY_CHECK(found != group.ranks.end());
-  const Side side{.parts = parts,
-                  .plan = plan,
-                  .group = group,
-                  .rank = static_cast<int>(found - group.ranks.begin()),
-                  .timeout = absl::Seconds(
-                      StrategyOf(parts.member->job()).timeout_seconds)};
+  const GroupSide side{.parts = parts,
+                       .plan = plan,
+                       .group = group,
+                       .rank = static_cast<int>(found - group.ranks.begin()),
+                       .timeout = absl::Seconds(
+                           StrategyOf(parts.member->job()).timeout_seconds)};
   std::string why_not;
   TRIBUTARY_ASSIGN_OR_RETURN(std::unique_ptr<NcclApi> api,
                              ChooseNccl(side, &why_not));

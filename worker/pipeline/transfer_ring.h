@@ -9,7 +9,7 @@
 #include "common/status/status_macros.h"
 #include "kernels/ops.h"
 #include "worker/collective/communicator.h"
-#include "worker/model/device_array.h"
+#include "worker/collective/device_array.h"
 
 namespace tributary {
 

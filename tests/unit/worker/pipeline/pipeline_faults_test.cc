@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "tests/testing/status_matchers.h"
-#include "tests/unit/worker/parallel/golden_trainings.h"
+#include "tests/unit/worker/pipeline/golden_trainings.h"
 
 namespace tributary::testing {
 namespace {

@@ -11,7 +11,7 @@
 #include "common/optimizer/optimizer.h"
 #include "tests/unit/worker/model/model_fixture.h"
 #include "worker/collective/mesh.h"
-#include "worker/parallel/pipeline_stage.h"
+#include "worker/pipeline/pipeline_stage.h"
 
 namespace tributary::testing {
 

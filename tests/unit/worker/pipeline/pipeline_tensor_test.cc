@@ -8,7 +8,7 @@
 
 #include "common/base/parameter_slice.h"
 #include "common/layers/model_parameters.h"
-#include "tests/unit/worker/parallel/golden_trainings.h"
+#include "tests/unit/worker/pipeline/golden_trainings.h"
 #include "worker/collective/peer_communicator.h"
 #include "worker/model/tensor_group.h"
 

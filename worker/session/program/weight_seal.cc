@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/session/weight_seal.h"
+#include "worker/session/program/weight_seal.h"
 
 #include <algorithm>
 

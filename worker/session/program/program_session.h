@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,24 +9,24 @@
 #include "absl/synchronization/mutex.h"
 #include "common/base/clock.h"
 #include "common/member/member.h"
-#include "common/optimizer/parameter_group.h"
 #include "common/telemetry/exporter.h"
 #include "kernels/ops.h"
 #include "tributary/v1/plan.pb.h"
 #include "worker/parallel/gradient_synchronizer.h"
 #include "worker/session/canceller.h"
-#include "worker/session/gradient_sample.h"
-#include "worker/session/program_parameters.h"
-#include "worker/session/rank_life.h"
+#include "worker/session/program/program_parameters.h"
+#include "worker/session/program/program_rates.h"
+#include "worker/session/program/program_step.h"
+#include "worker/session/rank_driver.h"
 #include "worker/session/session.h"
 #include "worker/session/worker_metrics.h"
 
 namespace tributary {
 
 // The Session of a process that is a member of the job. RankLife decides what
-// is done between two steps: get a plan, connect to its servers, wait for news
-// after an error, end.
-class ProgramSession final : public Session {
+// is done between two steps: get a plan, connect to its servers or to the other
+// ranks, wait for news after an error, end.
+class ProgramSession final : public Session, private DrivenRank {
  public:
   // Takes a place in the job. Errors as in Session::Join, but for the settings,
   // which are submitted before.
@@ -63,21 +62,23 @@ class ProgramSession final : public Session {
 
   absl::Status Join();
   void ServeMetrics();
-  absl::Status Declare();
+  absl::Status Declare() override;
   // Acts until steps can be taken under a plan (kStep) or the job is over for
   // this rank (kEnd).
   absl::StatusOr<Next> Follow();
-  absl::StatusOr<v1::Plan> GetPlan();
-  absl::StatusOr<std::vector<ParameterGroup>> GroupsOfRates();
+  // Connects to the servers of the plan or, without servers, to the other
+  // ranks.
+  absl::StatusOr<std::unique_ptr<GradientSynchronizer>> Connect();
   absl::Status BeginPlan();
-  void EndPlan();
+  void EndPlan() override;
   // Goes on after the work under the plan ended with `status`.
   absl::StatusOr<Next> GoOn(const absl::Status& status);
   absl::Status CheckpointIfAsked();
+  absl::Status GiveWeights() override;
   void Report(const StepResult& result, int64_t step, double wait_seconds);
   // The epoch of a step, both from 1; 0 for step 0.
   int64_t EpochOf(int64_t step) const;
-  absl::Status Cancelled() const;
+  absl::Status Cancelled() const override;
 
   const Options options_;
   const Clock& clock_ = Clock::Real();
@@ -88,7 +89,7 @@ class ProgramSession final : public Session {
   std::unique_ptr<Member> member_;
   Exporter::Handle health_;
   Exporter::Handle source_;
-  std::unique_ptr<RankLife> life_;
+  std::unique_ptr<RankDriver> driver_;
   bool recomputes_ = false;
 
   Declaration declaration_;
@@ -98,16 +99,12 @@ class ProgramSession final : public Session {
   std::vector<std::vector<float>> initial_;
 
   v1::Plan plan_;
-  std::unique_ptr<GradientSynchronizer> synchronizer_;  // of this plan
+  std::unique_ptr<ProgramRates> rates_;  // this and the next: of this plan
+  std::unique_ptr<GradientSynchronizer> synchronizer_;
   int64_t steps_ = 0;
   bool in_step_ = false;
-  bool over_ = false;     // the job has ended for this rank
-  uint64_t samples_ = 0;  // this and the next: of the step
-  std::vector<double> learning_rates_;
-  std::function<double(int64_t step)> rate_;  // of training.optimizer
-  double push_seconds_ = 0;
-  GradientSample sample_;  // of the step
-  GradientSynchronizer::Traffic reported_;
+  bool over_ = false;  // the job has ended for this rank
+  ProgramStep this_step_;
 
   mutable absl::Mutex mu_;
   std::string cancelled_ ABSL_GUARDED_BY(mu_);

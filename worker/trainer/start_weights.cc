@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/trainer/hand_over_weights.h"
+#include "worker/trainer/start_weights.h"
 
 #include <optional>
 #include <utility>
@@ -14,7 +14,6 @@
 #include "common/plan/plan_codec.h"
 #include "common/status/place.h"
 #include "common/status/status_macros.h"
-#include "worker/collective/device_fault.h"
 
 namespace tributary {
 namespace {
@@ -85,27 +84,6 @@ absl::StatusOr<int64_t> StartWeights(Member& member, const Replica& replica,
         return own;
       },
       tell);
-}
-
-absl::Status GiveWeights(Member& member, const Replica& replica, Ops& ops,
-                         const v1::Plan& plan, int64_t step) {
-  if (StrategyOf(member.job()).uses_servers()) return absl::OkStatus();
-  const ParameterSpecs planned = FromProto(plan.parameters());
-  const int rank = static_cast<int>(member.index());
-  TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<int> places,
-                             PlacesInPlan(replica.model()->parameters(),
-                                          planned, replica.mesh(), rank));
-  for (size_t p = 0; p < places.size(); ++p) {
-    const ParameterSpec& spec = planned[places[p]];
-    if (FirstHolder(spec.holders, replica.mesh()) != rank) continue;
-    std::vector<float> tensor(spec.size());
-    ops.CopyOut(tensor.data(), replica.model()->weight(static_cast<int>(p)),
-                tensor.size() * sizeof(float));
-    TRIBUTARY_RETURN_IF_ERROR(SynchronizeDevice(ops));
-    TRIBUTARY_RETURN_IF_ERROR(
-        member.results().PutWeights(plan.epoch(), step, places[p], tensor));
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace tributary

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/session/program_session.h"
+#include "worker/session/program/program_session.h"
 
 #include <algorithm>
 #include <utility>
@@ -7,11 +7,11 @@
 #include "absl/strings/str_cat.h"
 #include "common/job/job_course.h"
 #include "common/job/job_options.h"
-#include "common/job/learning_rate_schedule.h"
-#include "common/member/report_checkpoint.h"
 #include "common/status/status_macros.h"
 #include "kernels/device.h"
 #include "spdlog/spdlog.h"
+#include "worker/session/give_weights.h"
+#include "worker/session/group_synchronizer.h"
 #include "worker/session/server_synchronizer.h"
 
 namespace tributary {
@@ -45,7 +45,7 @@ absl::Status ProgramSession::Join() {
   member.role = v1::ROLE_WORKER;
   member.wanted_index = options_.rank;
   member.join_timeout = options_.join_timeout;
-  member.proof = options_.proof;
+  member.proof = options_.access.Proof();
   member.callbacks.on_end = [this](const absl::Status& status) {
     canceller_.Cancel(status.ok() ? absl::CancelledError("the job is done")
                                   : status);
@@ -67,9 +67,13 @@ absl::Status ProgramSession::Join() {
   member_->SetDevice(options_.device);
   TRIBUTARY_ASSIGN_OR_RETURN(recomputes_,
                              member_->DeclareArithmetic(options_.arithmetic));
-  life_ = std::make_unique<RankLife>(RankLife::Options{
-      .group_breaks = false,
-      .lease_micros = absl::ToInt64Microseconds(member_->lease())});
+  DrivenRank* const self = this;
+  driver_ = std::make_unique<RankDriver>(
+      RankDriver::Options{
+          .life = {.group_breaks = StrategyOf(job()).has_groups(),
+                   .lease_micros = absl::ToInt64Microseconds(member_->lease())},
+          .plan_wait = kPlanWait},
+      member_.get(), self);
   return absl::OkStatus();
 }
 
@@ -92,9 +96,11 @@ ProgramSession::~ProgramSession() {
 
 absl::Status ProgramSession::Start(Declaration declaration) {
   declaration_ = std::move(declaration);
-  parameters_ = std::make_unique<ProgramParameters>(declaration_.parameters,
-                                                    declaration_.weights);
-  if (rank() == 0) initial_ = parameters_->CopyWeights();
+  parameters_ = std::make_unique<ProgramParameters>(
+      declaration_.parameters, declaration_.weights,
+      StrategyOf(job()).uses_servers() ? ProgramParameters::Memory::kForServers
+                                       : ProgramParameters::Memory::kForGroups);
+  if (rank() == 0) initial_ = parameters_->CopyOfPrograms();
   TRIBUTARY_ASSIGN_OR_RETURN(const Next next, Follow());
   if (next == Next::kStep) return absl::OkStatus();
   return absl::FailedPreconditionError("the job has ended");
@@ -122,98 +128,54 @@ int64_t ProgramSession::EpochOf(int64_t step) const {
 
 absl::StatusOr<Session::Next> ProgramSession::Follow() {
   while (true) {
-    RankLife::Act act = RankLife::Act::kWait;
-    member_->Follow([&](MemberState& state, int64_t now_micros) {
-      act = life_->Next(&state, now_micros);
-      return act != RankLife::Act::kWait || !Cancelled().ok();
-    });
-    TRIBUTARY_RETURN_IF_ERROR(Cancelled());
-    switch (act) {
-      case RankLife::Act::kDeclareModel:
-        life_->Declared(Declare());
-        break;
-      case RankLife::Act::kGetPlan: {
-        EndPlan();
-        const absl::StatusOr<v1::Plan> plan = GetPlan();
-        if (plan.ok()) plan_ = *plan;
-        life_->Planned(plan.status(), plan_.epoch());
-        break;
-      }
-      case RankLife::Act::kTrain: {
-        const absl::Status status = BeginPlan();
-        if (status.ok()) return Next::kStep;
-        EndPlan();
-        life_->Trained(status);
-        break;
-      }
-      case RankLife::Act::kReportUnreadable:
-        life_->Replanned(
-            ReportUnreadable(life_->status(), plan_, member_.get()));
-        break;
-      case RankLife::Act::kFail:
-        member_->Fail(life_->status());
-        [[fallthrough]];
-      case RankLife::Act::kEnd:
-        EndPlan();
-        over_ = true;
-        if (!life_->status().ok()) return life_->status();
-        return Next::kEnd;
-      default:  // the servers give the final weights
-        break;
+    TRIBUTARY_ASSIGN_OR_RETURN(const bool trains, driver_->Follow());
+    if (!trains) {
+      over_ = true;
+      if (!driver_->status().ok()) return driver_->status();
+      return Next::kEnd;
     }
+    plan_ = driver_->plan();
+    const absl::Status begun = BeginPlan();
+    if (begun.ok()) return Next::kStep;
+    driver_->Trained(begun);
   }
 }
 
-absl::StatusOr<v1::Plan> ProgramSession::GetPlan() {
-  while (true) {
-    absl::StatusOr<v1::Plan> plan =
-        member_->GetPlan(life_->epoch() + 1, kPlanWait);
-    if (!absl::IsDeadlineExceeded(plan.status())) return plan;
-    TRIBUTARY_RETURN_IF_ERROR(Cancelled());
-  }
-}
-
-// The job's groups, with the rates that the program gives, if it does.
-absl::StatusOr<std::vector<ParameterGroup>> ProgramSession::GroupsOfRates() {
-  const int64_t total_steps = plan_.total_steps();
-  TRIBUTARY_ASSIGN_OR_RETURN(
-      LearningRateSchedule schedule,
-      LearningRateSchedule::Create(
-          job().training().learning_rate_schedule(),
-          OptimizerOptionsOf(job().training().optimizer()).learning_rate,
-          total_steps));
-  rate_ = [this, schedule = std::move(schedule)](int64_t step) {
-    return learning_rates_.empty() ? schedule.At(step) : learning_rates_[0];
+absl::StatusOr<std::unique_ptr<GradientSynchronizer>>
+ProgramSession::Connect() {
+  TRIBUTARY_ASSIGN_OR_RETURN(rates_,
+                             ProgramRates::Create(job(), plan_.total_steps()));
+  const auto rate = [rates = rates_.get()](int64_t step) {
+    return rates->At(step);
   };
-  TRIBUTARY_ASSIGN_OR_RETURN(std::vector<ParameterGroup> groups,
-                             ParameterGroupsOf(job(), total_steps));
-  for (size_t g = 0; g < groups.size(); ++g) {
-    groups[g].learning_rate = [this, g,
-                               scheduled = std::move(groups[g].learning_rate)](
-                                  int64_t step) {
-      return learning_rates_.empty() ? scheduled(step) : learning_rates_[g + 1];
-    };
+  if (StrategyOf(job()).uses_servers()) {
+    return MakeServerSynchronizer(
+        {.member = member_.get(),
+         .model = parameters_.get(),
+         .ops = ops_.get(),
+         .gradient_memory = parameters_->gradient_memory(),
+         .total_steps = plan_.total_steps(),
+         .learning_rate = rate,
+         .groups = rates_->Groups(),
+         .recomputes = recomputes_,
+         .on_silent_shard =
+             [this](int shard) { metrics_.SetSilentShard(shard); }},
+        plan_);
   }
-  return groups;
+  GroupSynchronizerParts parts;
+  parts.group = {.member = member_.get(),
+                 .ops = ops_.get(),
+                 .coordinator = options_.coordinator,
+                 .access = &options_.access};
+  parts.model = parameters_.get();
+  for (int r = 0; r < world(); ++r) parts.ranks.push_back(r);
+  parts.learning_rate = rate;
+  parts.groups = rates_->Groups();
+  return MakeGroupSynchronizer(std::move(parts), plan_);
 }
 
 absl::Status ProgramSession::BeginPlan() {
-  TRIBUTARY_ASSIGN_OR_RETURN(std::vector<ParameterGroup> groups,
-                             GroupsOfRates());
-  TRIBUTARY_ASSIGN_OR_RETURN(
-      synchronizer_,
-      MakeServerSynchronizer(
-          {.member = member_.get(),
-           .model = parameters_.get(),
-           .ops = ops_.get(),
-           .gradient_memory = parameters_->gradient_memory(),
-           .total_steps = plan_.total_steps(),
-           .learning_rate = rate_,
-           .groups = std::move(groups),
-           .recomputes = recomputes_,
-           .on_silent_shard =
-               [this](int shard) { metrics_.SetSilentShard(shard); }},
-          plan_));
+  TRIBUTARY_ASSIGN_OR_RETURN(synchronizer_, Connect());
   canceller_.Attach(
       [this](const std::string& why) { synchronizer_->Cancel(why); },
       plan_.epoch());
@@ -226,8 +188,8 @@ absl::Status ProgramSession::BeginPlan() {
   metrics_.SetSilentShard(-1);
   member_->SetWaitingFor({});
   if (steps_ > 0) spdlog::info("going on after step {}", steps_);
-  reported_ = {};
-  parameters_->Seal(steps_);
+  this_step_ = {};
+  parameters_->Publish(steps_);
   return absl::OkStatus();
 }
 
@@ -238,8 +200,7 @@ void ProgramSession::EndPlan() {
 }
 
 absl::StatusOr<Session::Next> ProgramSession::GoOn(const absl::Status& status) {
-  EndPlan();
-  life_->Trained(status);
+  driver_->Trained(status);
   TRIBUTARY_ASSIGN_OR_RETURN(const Next next, Follow());
   return next == Next::kStep ? Next::kMoved : Next::kEnd;
 }
@@ -250,20 +211,13 @@ absl::StatusOr<Session::Next> ProgramSession::BeginStep(
     return absl::FailedPreconditionError(
         absl::StrCat("step ", steps_ + 1, " has begun already"));
   }
-  const size_t groups =
-      1 + static_cast<size_t>(job().training().parameter_groups_size());
-  if (!learning_rates.empty() && learning_rates.size() != groups) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(learning_rates.size(), " learning rates, wanted ", groups,
-                     ": that of training.optimizer and those of the parameter "
-                     "groups"));
-  }
   if (over_ || steps_ >= plan_.total_steps()) return Next::kEnd;
+  TRIBUTARY_RETURN_IF_ERROR(rates_->Give(learning_rates));
   if (const std::string name = parameters_->FirstChanged(); !name.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "the program has written into the weights of \"", name,
         "\" after step ", steps_,
-        ", and the servers would overwrite them; set weights before the job "
+        ", and the next step would overwrite them; set weights before the job "
         "begins, or change a copy"));
   }
   const absl::Status may_begin = member_->BeginStep(steps_ + 1);
@@ -272,13 +226,10 @@ absl::StatusOr<Session::Next> ProgramSession::BeginStep(
   if (const absl::Status asked = CheckpointIfAsked(); !asked.ok()) {
     return GoOn(asked);
   }
-  samples_ = samples;
-  learning_rates_ = learning_rates;
-  push_seconds_ = 0;
-  (void)sample_.Take();  // of a step that was not finished
+  this_step_.Begin(samples);
   in_step_ = true;
-  synchronizer_->SetLearningRates(learning_rates_);
-  synchronizer_->BeginStep(steps_, samples_);
+  synchronizer_->SetLearningRates(rates_->given());
+  synchronizer_->BeginStep(steps_, samples);
   return Next::kStep;
 }
 
@@ -290,10 +241,12 @@ absl::Status ProgramSession::CheckpointIfAsked() {
 
 void ProgramSession::GradientReady(int parameter) {
   const int64_t begin = clock_.NowMicros();
-  sample_.Add(parameter, declaration_.parameters[parameter],
-              parameters_->gradient(parameter));
+  float* const gradient = parameters_->gradient(parameter);
+  const ParameterSpec& spec = declaration_.parameters[parameter];
+  if (this_step_.samples() == 0) std::fill_n(gradient, spec.size(), 0.0f);
+  this_step_.AddGradient(parameter, spec, gradient);
   synchronizer_->GradientReady(parameter);
-  push_seconds_ += SecondsSince(clock_, begin);
+  this_step_.AddPush(SecondsSince(clock_, begin));
 }
 
 absl::StatusOr<Session::Next> ProgramSession::FinishStep(
@@ -307,7 +260,7 @@ absl::StatusOr<Session::Next> ProgramSession::FinishStep(
   TRIBUTARY_RETURN_IF_ERROR(Cancelled());
   if (!finished.ok()) return GoOn(finished.status());
   const int64_t step = std::exchange(steps_, *finished);
-  parameters_->Seal(steps_);
+  parameters_->Publish(steps_);
   Report(result, step, SecondsSince(clock_, begin));
   return steps_ == step + 1 ? Next::kStep : Next::kMoved;
 }
@@ -316,29 +269,12 @@ void ProgramSession::Report(const StepResult& result, int64_t step,
                             double wait_seconds) {
   const GradientSynchronizer::Traffic traffic = synchronizer_->traffic();
   member_->SetBytes(traffic.bytes_sent, traffic.bytes_received);
-  const double compute = std::max(0.0, result.compute_seconds - push_seconds_);
-  v1::StepReport report;
+  v1::StepReport report = this_step_.Finish(
+      result, wait_seconds, /*dropped=*/steps_ != step + 1, traffic);
   report.set_step(step + 1);
   report.set_epoch(EpochOf(step + 1));
-  report.set_samples(samples_);
-  report.set_loss_sum(result.loss * static_cast<double>(samples_));
-  report.set_learning_rate(rate_(step));
-  report.set_data_seconds(result.data_seconds);
-  report.set_compute_seconds(compute);
-  report.set_push_seconds(push_seconds_);
-  report.set_wait_seconds(wait_seconds);
-  report.set_step_seconds(result.data_seconds + compute + push_seconds_ +
-                          wait_seconds);
-  report.set_gradient_sample(sample_.Take());
+  report.set_learning_rate(rates_->At(step));
   report.set_skipped(synchronizer_->skipped());
-  report.set_bytes_sent(traffic.bytes_sent - reported_.bytes_sent);
-  report.set_bytes_received(traffic.bytes_received - reported_.bytes_received);
-  reported_ = traffic;
-  if (steps_ != step + 1) {  // the other ranks did not wait for this gradient
-    report.set_samples(0);
-    report.set_loss_sum(0);
-  }
-  if (report.samples() == 0) report.clear_gradient_sample();
   metrics_.CountStep(
       report, {traffic.bytes_sent, traffic.bytes_received, traffic.retries});
   member_->ReportStep(report);
@@ -393,9 +329,16 @@ absl::StatusOr<Session::Next> ProgramSession::Finish() {
   if (const absl::Status end = synchronizer_->End(steps_); !end.ok()) {
     return GoOn(end);
   }
-  life_->Trained(absl::OkStatus());
+  if (const absl::Status given = GiveWeights(); !given.ok()) {
+    return GoOn(given);
+  }
+  driver_->Trained(absl::OkStatus());
   TRIBUTARY_ASSIGN_OR_RETURN(const Next next, Follow());
   return next == Next::kStep ? Next::kMoved : Next::kEnd;
+}
+
+absl::Status ProgramSession::GiveWeights() {
+  return tributary::GiveWeights(*member_, *parameters_, *ops_, plan_, steps_);
 }
 
 void ProgramSession::Fail(const std::string& why) {

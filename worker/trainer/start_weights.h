@@ -3,10 +3,8 @@
 
 #include <cstdint>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/member/member.h"
-#include "kernels/ops.h"
 #include "tributary/v1/plan.pb.h"
 #include "worker/parallel/gradient_synchronizer.h"
 #include "worker/trainer/replica.h"
@@ -20,10 +18,5 @@ namespace tributary {
 absl::StatusOr<int64_t> StartWeights(Member& member, const Replica& replica,
                                      const v1::Plan& plan,
                                      GradientSynchronizer* synchronizer);
-
-// Without servers, sends the job's final weights (after `step`) to the
-// coordinator: for each parameter, the first rank that holds it sends it.
-absl::Status GiveWeights(Member& member, const Replica& replica, Ops& ops,
-                         const v1::Plan& plan, int64_t step);
 
 }  // namespace tributary

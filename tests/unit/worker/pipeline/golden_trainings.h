@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "tests/testing/golden.h"
-#include "tests/unit/worker/parallel/pipeline_training.h"
+#include "tests/unit/worker/pipeline/pipeline_training.h"
 
 namespace tributary::testing {
 

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tests/unit/kernels/golden_score.h"
-#include "tests/unit/worker/parallel/golden_trainings.h"
+#include "tests/unit/worker/pipeline/golden_trainings.h"
 
 namespace tributary::testing {
 namespace {

@@ -20,9 +20,9 @@
 #include "worker/model/layer.h"
 #include "worker/model/loss.h"
 #include "worker/model/model.h"
-#include "worker/parallel/micro_batch.h"
-#include "worker/parallel/shared_parameters.h"
-#include "worker/parallel/transfer_ring.h"
+#include "worker/pipeline/micro_batch.h"
+#include "worker/pipeline/shared_parameters.h"
+#include "worker/pipeline/transfer_ring.h"
 
 namespace tributary {
 

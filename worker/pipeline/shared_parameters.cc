@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/parallel/shared_parameters.h"
+#include "worker/pipeline/shared_parameters.h"
 
 #include <map>
 #include <set>

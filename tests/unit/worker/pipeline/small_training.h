@@ -5,7 +5,7 @@
 #include <string>
 
 #include "common/layers/model_parameters.h"
-#include "tests/unit/worker/parallel/pipeline_training.h"
+#include "tests/unit/worker/pipeline/pipeline_training.h"
 
 namespace tributary::testing {
 

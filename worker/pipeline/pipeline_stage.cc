@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/parallel/pipeline_stage.h"
+#include "worker/pipeline/pipeline_stage.h"
 
 #include <algorithm>
 #include <utility>
