@@ -84,14 +84,19 @@ def with_field(block, part, field):
     return block.replace(f"{part}: {{", f"{part}: {{{field}, ").replace(", }", "}")
 
 
-def text(trial):
-    """The job file of a trial."""
-    strategy = trial.strategy
+def strategy_block(trial):
+    """`strategy` in the job file."""
     block = with_field(
-        strategy.block, "parameter_server", f"transport: {trial.transport}"
+        trial.strategy.block, "parameter_server", f"transport: {trial.transport}"
     )
     if trial.timeout:
         block = with_field(block, "all_reduce", f"timeout_seconds: {trial.timeout}")
+    return block
+
+
+def text(trial):
+    """The job file of a trial."""
+    strategy = trial.strategy
     blocks = ""
     if trial.every:
         blocks += f"checkpoint: {{every_steps: {trial.every}}}\n"
@@ -106,7 +111,7 @@ def text(trial):
         epochs=trial.epochs,
         accumulate=ACCUMULATE,
         optimizer=trial.optimizer,
-        block=block,
+        block=strategy_block(trial),
         blocks=blocks,
         servers=strategy.servers,
         workers=strategy.workers,

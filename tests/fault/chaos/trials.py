@@ -8,8 +8,8 @@ import faults
 import jobs
 
 WAYS = ["train", "train", "train", "daemons", "daemons", "hosts", "slurm", "program"]
-# A program trains over servers, and says itself what its optimizer is.
-PROGRAMS = ("ps1", "ps2", "ps3")
+# A program says itself what its optimizer is.
+PROGRAMS = ("ps1", "ps2", "ps3", "all_reduce", "sharded")
 
 
 class Trial:

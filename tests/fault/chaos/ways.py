@@ -5,6 +5,7 @@ import os
 import shutil
 
 import hosts
+import jobs
 import processes
 from faults import SOURCE
 
@@ -192,14 +193,15 @@ class Program(Train):
 
     def beginning(self):
         words = ["run", "--python", self.run.tools.python]
-        words += ["--servers", str(self.trial.strategy.servers)]
+        if self.trial.strategy.servers:
+            words += ["--servers", str(self.trial.strategy.servers)]
         words += ["--workers", str(self.trial.strategy.workers)]
         if self.trial.every:
             words += ["--set", f"checkpoint.every_steps={self.trial.every}"]
         for field in (f"lease_seconds={self.trial.lease}", "max_restarts=20"):
             words += ["--set", f"cluster.{field}"]
-        transport = f"parameter_server.transport={self.trial.transport}"
-        return [*words, "--set", f"strategy.{transport}", *self.program()]
+        words += ["--set", f"strategy={jobs.strategy_block(self.trial)}"]
+        return [*words, *self.program()]
 
     def resumption(self, path):
         return ["run", "--python", self.run.tools.python, "--resume", path] + (
