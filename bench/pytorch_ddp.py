@@ -7,9 +7,9 @@ Prints milliseconds per step as "ms_per_step=... loss=...". World size 1 trains
 without DDP. One thread a rank. PyTorch runs at its best: gradients set to None
 instead of zero (4 % of a step), gradients that are views of DDP's buckets and a
 static graph (3 to 15 %), updates over all tensors at once, batches that are views.
-With --update servers the same loop trains through Tributary's servers, as a program
+With --update tributary the same loop trains through Tributary, as a program
 of `tributary run`. Batch norms' averages take their defaults: DDP broadcasts rank 0's
-before each step, and the servers average the ranks' after it.
+before each step, and Tributary averages the ranks' after it.
 """
 
 import argparse
@@ -51,7 +51,7 @@ def resnet18():
     return model
 
 
-def optimizer_on_servers(model, options):
+def optimizer_of_tributary(model, options):
     import tributary.torch
     cluster = tributary.torch.connect()
     optimizer = cluster.optimizer(
@@ -67,7 +67,7 @@ def main():
     parser.add_argument("--widths", default="784,1024,1024,10", help="of the MLP")
     parser.add_argument("--batch", type=int, default=128, help="per rank")
     parser.add_argument("--optimizer", choices=("sgd", "adam"), default="sgd")
-    parser.add_argument("--update", choices=("foreach", "fused", "servers"),
+    parser.add_argument("--update", choices=("foreach", "fused", "tributary"),
                         default="foreach",
                         help="fused needs PyTorch 2.4 or later on a CPU")
     parser.add_argument("--steps", type=int, default=200)
@@ -75,6 +75,7 @@ def main():
     parser.add_argument("--rank", type=int, default=0)
     parser.add_argument("--world", type=int, default=1)
     parser.add_argument("--port", type=int, default=29500)
+    parser.add_argument("--save", help="a file for rank 0's weights at the end")
     options = parser.parse_args()
 
     torch.set_num_threads(1)
@@ -89,15 +90,15 @@ def main():
         images = images.view(-1, 1, 28, 28)
     else:
         model = build([int(w) for w in options.widths.split(",")])
-    if options.update == "servers":
-        optimizer = optimizer_on_servers(model, options)
+    if options.update == "tributary":
+        optimizer = optimizer_of_tributary(model, options)
     elif options.world > 1:
         torch.distributed.init_process_group(
             "gloo", init_method=f"tcp://127.0.0.1:{options.port}",
             rank=options.rank, world_size=options.world)
         model = nn.parallel.DistributedDataParallel(
             model, gradient_as_bucket_view=True, static_graph=True)
-    if options.update != "servers":
+    if options.update != "tributary":
         update = {options.update: True}
         optimizer = (torch.optim.SGD(model.parameters(), lr=0.01, **update)
                      if options.optimizer == "sgd"
@@ -121,6 +122,9 @@ def main():
     if options.rank == 0:
         print(f"ms_per_step={1e3 * seconds / options.steps:.3f} "
               f"loss={loss.item():.4f}", flush=True)
+        if options.save:
+            plain = getattr(model, "module", model)  # DDP's
+            torch.save(plain.state_dict(), options.save)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Milliseconds per step of a PyTorch program with Tributary's servers, beside the same
-# program with DDP on gloo and beside Tributary's own worker: two ranks with one thread
-# each, two servers, the same models, batches and data. Rounds are interleaved. Prints a
+# Milliseconds per step of a PyTorch program with Tributary, over servers and by
+# all-reduce, beside the same program with DDP on gloo and beside Tributary's own worker:
+# two ranks with one thread each, two servers, the same models, batches and data. The last
+# column is the largest distance of the final weights from DDP's, relative to their norm. Rounds are interleaved. Prints a
 # table for docs/benchmarks.md.
 #   PYTORCH=PYTHON bench/netns_cubic.sh bench/pytorch_servers.sh [ROUNDS [CASES]]
 # CASES is a regular expression for names such as mlp16m-sgd. Needs python/test.sh
@@ -30,7 +31,7 @@ record() { echo "$1 $2 $3" | tee -a "$results"; }
 
 program() {
   echo bench/pytorch_ddp.py --update "$1" "${model_options[$2]}" --optimizer "$3" \
-    --steps "${steps[$2]}" --warmup "$warmup"
+    --steps "${steps[$2]}" --warmup "$warmup" --save "$scratch/$1.pt"
 }
 
 ms() { sed -n 's/.*ms_per_step=\([0-9.]*\).*/\1/p'; }
@@ -44,15 +45,29 @@ ddp() {
   wait
 }
 
-# servers MODEL OPTIMIZER
-servers() {
-  local arguments
-  read -ra arguments <<< "$(program servers "$1" "$2")"
+declare -A exchange=([servers]='--servers 2' [all_reduce]='--set strategy=all_reduce'
+  [sharded]='--set strategy.all_reduce.sharded=true')
+
+# tributary EXCHANGE MODEL OPTIMIZER
+tributary() {
+  local arguments options
+  read -ra options <<< "${exchange[$1]}"
+  read -ra arguments <<< "$(program tributary "$2" "$3")"
   rm -rf "$scratch/run"
-  PYTHONPATH=python "$bin/tributary" run --servers 2 --workers 2 --python "$python" \
+  PYTHONPATH=python "$bin/tributary" run "${options[@]}" --workers 2 --python "$python" \
     --run-dir "$scratch/run" "${arguments[@]}" > "$scratch/log" 2>&1 ||
     { cat "$scratch/log" >&2; return 1; }
   ms < "$scratch/run/logs/worker-0.log"
+}
+
+# distance: of the weights of the last program from those of DDP.
+distance() {
+  "$python" - "$scratch/foreach.pt" "$scratch/tributary.pt" << 'PY'
+import sys, torch
+ddp, ours = (torch.cat([tensor.double().flatten() for tensor in torch.load(path).values()])
+             for path in sys.argv[1:])
+print(float((ours - ddp).norm() / ddp.norm()))
+PY
 }
 
 # worker MODEL OPTIMIZER: the mean step after the warm-up, from the run's records.
@@ -73,7 +88,10 @@ for ((round = 1; round <= rounds; round++)); do
       for update in foreach fused; do
         record "$model-$kind" "ddp-$update" "$(ddp $update $model $kind)"
       done
-      record "$model-$kind" servers "$(servers $model $kind)"
+      for name in servers all_reduce sharded; do
+        record "$model-$kind" $name "$(tributary $name $model $kind)"
+        record "$model-$kind" distance "$(distance)"
+      done
       [ $model = resnet18 ] || record "$model-$kind" worker "$(worker $model $kind)"
     done
   done
@@ -88,14 +106,16 @@ times = collections.defaultdict(lambda: collections.defaultdict(list))
 for line in open(sys.argv[1]):
     case, program, ms = line.split()
     times[case][program].append(float(ms))
-print("| case | best DDP | which | PyTorch with servers | over DDP | own worker | "
-      "over own worker |\n| --- | --- | --- | --- | --- | --- | --- |")
+print("| case | best DDP | which | servers | over DDP | all_reduce | over DDP | sharded | "
+      "over DDP | own worker | servers over own worker | distance |\n" + "| --- " * 12 + "|")
 for case in times:
     median = {name: statistics.median(t) for name, t in times[case].items()}
     best = min((name for name in median if name.startswith("ddp")), key=median.get)
     servers = median["servers"]
     worker = median.get("worker")
-    print(f"| {case} | {median[best]:.1f} | {best[4:]} | {servers:.1f} | "
-          f"{servers / median[best]:.2f} | " +
-          (f"{worker:.1f} | {servers / worker:.2f} |" if worker else "- | - |"))
+    print(f"| {case} | {median[best]:.1f} | {best[4:]} | " +
+          "".join(f"{median[name]:.1f} | {median[name] / median[best]:.2f} | "
+                  for name in ("servers", "all_reduce", "sharded")) +
+          (f"{worker:.1f} | {servers / worker:.2f} |" if worker else "- | - |") +
+          f" {max(times[case]['distance']):.1e} |")
 PY
