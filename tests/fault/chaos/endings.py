@@ -52,9 +52,9 @@ def explained_codes(run):
 
 
 def is_impatient(signals):
-    """Whether a later signal may have ended the run at once; 0.1 s are for delays."""
+    """Whether a later signal may have ended the run at once; .4 s are for delays."""
     return any(
-        name in ("SIGINT", "SIGTERM") and at - signals[0][1] >= IMPATIENT_SECONDS - 0.1
+        name in ("SIGINT", "SIGTERM") and at - signals[0][1] >= IMPATIENT_SECONDS - 0.4
         for name, at in signals[1:]
     )
 
