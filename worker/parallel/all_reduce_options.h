@@ -83,8 +83,8 @@ struct AllReduceOptions {
   Part part;
   int64_t bucket_bytes = 25 << 20, first_bucket_bytes = 1 << 20;
   Update update;
-  // The number of samples of every rank in a step, counted from 0. Null: no
-  // rank knows those of the others, so that they travel with each step.
+  // The number of samples of every rank in a step, counted from 0. Null: a
+  // rank knows only its own, so they are exchanged in each step.
   std::function<std::vector<uint64_t>(int64_t step)> samples;
   Checkpoints checkpoints;
   // Called with the rank that a step waits for, and then with an empty text.

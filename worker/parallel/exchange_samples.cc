@@ -8,7 +8,8 @@
 namespace tributary {
 namespace {
 
-// What a rank says of its step. Every rank of a job runs the same program.
+// A rank's message. It travels as it lies in memory: collectives do the same
+// with float32, so all ranks have one byte order.
 struct StepOfRank {
   uint64_t samples = 0;
   uint32_t rates = 0;  // a checksum

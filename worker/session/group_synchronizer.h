@@ -17,8 +17,9 @@
 
 namespace tributary {
 
-// With what a rank adds up gradients among the workers, without servers. All
-// must outlive the synchronizer.
+// The objects and settings with which a rank adds up gradients among the
+// workers, without servers. `model` and the objects in `group` must outlive the
+// synchronizer.
 struct GroupSynchronizerParts {
   GroupParts group;
   ParameterMemory* model = nullptr;  // as AllReduceOptions::model

@@ -10,7 +10,8 @@
 
 namespace tributary {
 
-// What the acts of RankLife mean to one kind of rank.
+// The parts of RankLife's acts that differ between built-in models and
+// programs.
 class DrivenRank {
  public:
   virtual ~DrivenRank() = default;

@@ -113,8 +113,8 @@ class Weights:
         if self._entry.role is Role.FROZEN:
             return (
                 f"the program has written into {name}, which is frozen, so the next "
-                "step would overwrite it with its first value; leave frozen parameters to "
-                'the program with cluster.optimizer(..., frozen="local")'
+                "step would overwrite it with its first value; leave frozen parameters "
+                'to the program with cluster.optimizer(..., frozen="local")'
             )
         staged = (
             "; if the program has already restored the old values, pass staged=True"

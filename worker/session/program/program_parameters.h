@@ -13,7 +13,7 @@
 
 namespace tributary {
 
-// The parameters of a program, as a synchronizer wants them.
+// The parameters of a program, in the memory that its synchronizer needs.
 class ProgramParameters final : public ParameterMemory {
  public:
   enum class Memory {
@@ -38,13 +38,14 @@ class ProgramParameters final : public ParameterMemory {
   const std::shared_ptr<SharedArena>& gradient_memory() const { return arena_; }
   uint64_t gradient_moves() const { return arena_ ? arena_->moves() : 0; }
 
-  // Gives the program the weights after so many `steps`. From now on it must
-  // not change them.
+  // Copies the weights into the program's memory. steps: those that the rank
+  // has finished. The program must not change the weights before the next call.
   void Publish(int64_t steps);
   // The name of the first parameter that the program has written into since;
   // empty: none.
   std::string FirstChanged() const;
 
+  // Copies of the weights in the program's memory.
   std::vector<std::vector<float>> CopyOfPrograms() const;
 
  private:

@@ -243,6 +243,7 @@ void ProgramSession::GradientReady(int parameter) {
   const int64_t begin = clock_.NowMicros();
   float* const gradient = parameters_->gradient(parameter);
   const ParameterSpec& spec = declaration_.parameters[parameter];
+  // A NaN in it would spoil the mean even with weight 0.
   if (this_step_.samples() == 0) std::fill_n(gradient, spec.size(), 0.0f);
   this_step_.AddGradient(parameter, spec, gradient);
   synchronizer_->GradientReady(parameter);

@@ -10,7 +10,7 @@
 
 namespace tributary {
 
-// What a step of a program has taken so far, for the step's report.
+// Adds up the samples and times of a program's step, for the step's report.
 class ProgramStep {
  public:
   void Begin(uint64_t samples);
