@@ -31,7 +31,6 @@ std::shared_ptr<grpc::Channel> Connect(const std::string& address,
   // gRPC's own back-off grows to two minutes; a coordinator that starts late
   // should be found within a second.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
   arguments.SetMaxReceiveMessageSize(kMaxAnswerBytes);
   return grpc::CreateCustomChannel(

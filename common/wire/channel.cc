@@ -14,6 +14,9 @@ namespace {
 // A server closes the connection of a client that pings more often than this.
 constexpr int kShortestPingMs = 100;
 
+// How long both ends of a new connection wait for its handshakes.
+constexpr int kHandshakeMs = 5000;
+
 int Millis(absl::Duration duration) {
   return static_cast<int>(absl::ToInt64Milliseconds(duration));
 }
@@ -32,6 +35,8 @@ grpc::ChannelArguments CommonArguments(const KeepAlive& keep_alive) {
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, Millis(keep_alive.timeout));
   arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // no limit
+  // Despite its name, the time that one attempt to connect may take.
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kHandshakeMs);
   return arguments;
 }
 
@@ -43,7 +48,6 @@ std::shared_ptr<grpc::Channel> DataChannel(
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
   arguments.SetMaxSendMessageSize(kMaxMessageBytes);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 50);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
   // Uses a connection of its own, which no other channel of the process shares.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
@@ -58,7 +62,8 @@ void LimitConnections(grpc::ServerBuilder* builder, int calls) {
   // Otherwise a second server could bind the same port and take half of the
   // callers.
   builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  builder->AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 5'000);
+  builder->AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
+                              kHandshakeMs);
   builder->AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, 600'000);
   builder->AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, 8 << 10);
   for (grpc_compression_algorithm algorithm :

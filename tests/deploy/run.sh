@@ -63,7 +63,7 @@ ends_by_sigterm() {
   local container start millis code
   container=$(docker run -d --network none -v "$PWD/examples:/job:ro" "$tag" "$@")
   # Bit 14 of what it handles.
-  wait_for 10 "$1 to handle SIGTERM" docker exec "$container" \
+  wait_for 60 "$1 to handle SIGTERM" docker exec "$container" \
     grep -qE '^SigCgt:.*[4-7c-f][0-9a-f]{3}$' /proc/1/status || true
   start=$(date +%s%N)
   docker stop --time 10 "$container" > /dev/null
@@ -140,7 +140,7 @@ same_weights() {
 }
 
 # reach STEP: waits for the job's metrics to have it.
-reach() { wait_for 60 "step $1 of the job $TRIBUTARY_RUN" has_reached "$1"; }
+reach() { wait_for 300 "step $1 of the job $TRIBUTARY_RUN" has_reached "$1"; }
 
 restarts_of() { docker inspect -f '{{.RestartCount}}' "$1"; }
 was_restarted() { [ "$(restarts_of "$1")" -ge 1 ]; }

@@ -43,7 +43,7 @@ everybody_is_healthy() {
   local role
   for role in coordinator server worker; do
     while read -r container; do
-      wait_for 30 "$role $container to be healthy" is_healthy "$container" || return 1
+      wait_for 120 "$role $container to be healthy" is_healthy "$container" || return 1
     done < <(ids_of "$role")
   done
 }
@@ -65,7 +65,7 @@ prometheus_url() { echo "http://$(compose port prometheus 9090)"; }
 run_ends_well() {
   local coordinator
   coordinator=$(id_of coordinator)
-  wait_for 240 "the job $TRIBUTARY_RUN to end" has_ended "$coordinator" &&
+  wait_for 900 "the job $TRIBUTARY_RUN to end" has_ended "$coordinator" &&
     [ "$(state_of "$coordinator" ExitCode)" = 0 ] &&
     in_run_dir cat summary.json > "$work/$TRIBUTARY_RUN.json" || {
     compose logs --no-color --tail 3 coordinator server worker
@@ -77,7 +77,7 @@ run_ends_well() {
 everybody_goes_home() {
   local container
   for container in $(ids_of server; ids_of worker); do
-    wait_for 20 "container $container to end with its job" has_ended "$container" || return 1
+    wait_for 120 "container $container to end with its job" has_ended "$container" || return 1
     [ "$(state_of "$container" ExitCode)" = 0 ] || return 1
   done
 }

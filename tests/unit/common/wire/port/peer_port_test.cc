@@ -6,8 +6,10 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <chrono>
 #include <filesystem>
 #include <functional>
+#include <future>
 #include <iterator>
 #include <memory>
 #include <string>
@@ -56,13 +58,16 @@ class PeerPortTest : public ::testing::Test,
     auto port = PeerPort::Listen(address, guard_);
     ASSERT_TRUE(port.ok()) << port.status();
     port_ = *std::move(port);
+    Build();
+    port_->Start();
+  }
+  void Build() {
     grpc::ServerBuilder builder;
     port_->AddTo(&builder, 1000);
     builder.RegisterService(this);
     builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
     server_ = builder.BuildAndStart();
     ASSERT_NE(server_, nullptr);
-    port_->Start();
   }
   void Stop() {
     if (server_ == nullptr) return;
@@ -244,6 +249,20 @@ TEST_F(PeerPortTest, CallsThatEndAreNotCounted) {
     TRIBUTARY_EXPECT_OK(Call(channel, Ticket(0)));
   }
   EXPECT_EQ(totals().closed, 0u);
+}
+
+// Such as one far away, or on a busy machine.
+TEST_F(PeerPortTest, ACallerWaitsForAPeerThatTakesItsTimeToAccept) {
+  auto port = PeerPort::Listen("127.0.0.1:0", guard_);
+  ASSERT_TRUE(port.ok()) << port.status();
+  port_ = *std::move(port);
+  Build();
+  auto call = std::async(std::launch::async,
+                         [&] { return Call(Channel("ipv4:127.0.0.1")); });
+  EXPECT_EQ(call.wait_for(std::chrono::milliseconds(300)),
+            std::future_status::timeout);
+  port_->Start();
+  TRIBUTARY_EXPECT_OK(call.get());
 }
 
 // gRPC's own listener would never accept a connection again.
