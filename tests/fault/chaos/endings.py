@@ -42,7 +42,7 @@ def explained_codes(run):
     """The exit codes that the faults of this attempt explain."""
     fired = run.fired_now()
     codes = set().union(*(CODES.get(fault.kind, set()) for fault in fired))
-    if is_impatient(run.attempt.signals):
+    if is_impatient(run.attempt.signals) or is_stop_of_another(run):
         codes.add(NOW)
     if run.trial.on_loss == "fail" and any(f.kind in LOSES_MEMBERS for f in fired):
         codes.add(1)
@@ -57,6 +57,13 @@ def is_impatient(signals):
         name in ("SIGINT", "SIGTERM") and at - signals[0][1] >= IMPATIENT_SECONDS - 0.4
         for name, at in signals[1:]
     )
+
+
+def is_stop_of_another(run):
+    """Whether a coordinator may have finished the stop that a signal to an earlier one
+    had begun. It does not know the signal."""
+    stops = any(name != "SIGKILL" for name, _ in run.attempt.signals)
+    return stops and run.attempt.is_taken_over
 
 
 def wait_for_members(run):
@@ -79,6 +86,7 @@ def go_on(run, code):
     run.killed_all |= code == KILLED_CHILD
     damage_files(run)
     if code == KILLED and run.way.takes_over() and not run.next_numbers:
+        run.attempt.is_taken_over = True
         run.way.take_over()
         return None
     if code == KILLED:

@@ -38,6 +38,7 @@ class Attempt:
         self.number, self.run_dir, self.workers = number, run_dir, workers
         self.output = os.path.join(folder, f"output-{number}")
         self.signals = []  # to its leader: name, time
+        self.is_taken_over = False  # by another leader, after it was killed
         self.is_refused_for = None  # a damaged file of the checkpoint it begins from
         self.passes_over = None  # such a file, if the way takes an older one by itself
 

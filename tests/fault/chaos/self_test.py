@@ -180,6 +180,17 @@ class Codes(Case):
             run.attempt.signals = [("SIGTERM", 10.0), (second, 10.0 + late)]
             self.assertEqual(endings.explained_codes(run), codes)
 
+    def test_a_successor_does_not_know_which_signal_began_the_stop(self):
+        for taken_over, signal, codes in (
+            (True, "SIGTERM", {130, 143}),
+            (True, "SIGKILL", {143}),
+            (False, "SIGTERM", {143}),
+        ):
+            run = self.run_of([faults.Fault("SIGTERM", 0.5)])
+            run.attempt.is_taken_over = taken_over
+            run.attempt.signals = [(signal, 10.0)]
+            self.assertEqual(endings.explained_codes(run), codes)
+
     def test_a_fault_of_an_earlier_attempt_explains_nothing(self):
         run = self.run_of([faults.Fault("SIGTERM", 0.5)])
         run.begin_attempt()
