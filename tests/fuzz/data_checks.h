@@ -6,7 +6,7 @@
 
 #include "tests/fuzz/fuzz.h"
 #include "worker/data/raw_data.h"
-#include "worker/data/readers/input_file.h"
+#include "worker/data/stream/stored_arrays.h"
 
 namespace tributary::fuzz {
 
@@ -69,21 +69,23 @@ inline void CheckRange(const RawData& all, const RawData& part, int64_t first) {
              all.targets.values.empty() ? 0 : row * all.targets.width);
 }
 
-// Reads two files of a data set, whole and in part. `read(features, labels,
-// range)` returns StatusOr<RawData>.
-template <typename Read>
-void CheckTwoFiles(absl::string_view features, absl::string_view labels,
-                   const RowRange& range, const Read& read) {
-  const auto open = [&](const RowRange& rows) -> absl::StatusOr<RawData> {
-    auto first = InputFile::OverBytes("features", std::string(features));
-    auto second = InputFile::OverBytes("labels", std::string(labels));
-    if (!first.ok()) return first.status();
-    if (!second.ok()) return second.status();
-    return read(first->get(), second->get(), rows);
+// Reads two files of a data set, whole and in part. `open(files)` returns their
+// StatusOr<StoredRows::Columns>.
+template <typename Open>
+void CheckTwoFiles(absl::string_view samples, absl::string_view labels,
+                   const RowRange& range, TargetKind kind, const Open& open) {
+  const auto read = [&](const RowRange& rows) -> absl::StatusOr<RawData> {
+    auto columns =
+        open({.samples = InputFiles::OverBytes("samples", std::string(samples)),
+              .labels = InputFiles::OverBytes("labels", std::string(labels)),
+              .range = rows,
+              .kind = kind});
+    if (!columns.ok()) return columns.status();
+    return StoredRows::ReadAll(*std::move(columns));
   };
-  const absl::StatusOr<RawData> part = open(range);
+  const absl::StatusOr<RawData> part = read(range);
   if (part.ok()) CheckRawData(*part);
-  const absl::StatusOr<RawData> all = open({});
+  const absl::StatusOr<RawData> all = read({});
   if (!all.ok()) return;
   CheckRawData(*all);
   Expect(part.ok() == ResolveRange(range, all->rows, "").ok(),

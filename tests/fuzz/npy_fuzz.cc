@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // NumPy's format, plain and gzipped.
-#include "worker/data/readers/npy_reader.h"
-
 #include "tests/fuzz/data_checks.h"
 
 namespace tributary::fuzz {
@@ -11,11 +9,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const TargetKind kind = KindOf(input.Byte());
   const RowRange range = RangeOf(input.Byte());
   const absl::string_view array = input.Part();
-  CheckTwoFiles(
-      array, input.Rest(), range,
-      [kind](InputFile* features, InputFile* labels, const RowRange& rows) {
-        return ReadNpy(features, labels, rows, kind);
-      });
+  CheckTwoFiles(array, input.Rest(), range, kind, [](const ArrayFiles& files) {
+    return OpenNpy(files, {}, ReadOrder::kSequential);
+  });
   return 0;
 }
 

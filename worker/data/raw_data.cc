@@ -79,6 +79,24 @@ absl::Status Targets::Append(double value) {
   return absl::OkStatus();
 }
 
+void AppendRows(const RawData& part, int64_t rows, RawData* all) {
+  const bool first = all->rows == 0;
+  const auto append = [&](const auto& more, auto* values) {
+    if (first) values->reserve(more.size() / part.rows * rows);
+    values->insert(values->end(), more.begin(), more.end());
+  };
+  append(part.bytes, &all->bytes);
+  append(part.numbers, &all->numbers);
+  append(part.codes, &all->codes);
+  append(part.targets.labels, &all->targets.labels);
+  append(part.targets.values, &all->targets.values);
+  AddRounding(part.rounding, &all->rounding);
+  all->targets.rounding.Add(part.targets.rounding);
+  all->targets.Greatest(part.targets.greatest_class,
+                        part.targets.greatest_place);
+  all->rows += part.rows;
+}
+
 absl::StatusOr<RowRange> ResolveRange(const RowRange& range, int64_t available,
                                       const std::string& name) {
   if (range.first < 0 || range.count < 0) {

@@ -97,6 +97,11 @@ struct RawData {
 // Adds the rounding of a part of the rows.
 void AddRounding(const std::vector<Rounding>& part, std::vector<Rounding>* all);
 
+// Appends rows of the same layout: numeric features, codes and targets, with
+// their rounding and greatest class. Takes memory for `rows` of them at once
+// when it appends the first.
+void AppendRows(const RawData& part, int64_t rows, RawData* all);
+
 // Visits rows, in memory or on disk: calls take(part) for parts of them, from
 // the first row to the last, and returns its first error.
 using RowParts = std::function<absl::Status(

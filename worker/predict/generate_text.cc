@@ -10,7 +10,7 @@
 #include "common/status/status_macros.h"
 #include "worker/data/readers/counter_random.h"
 #include "worker/model/decided_class.h"
-#include "worker/predict/inputs/token_reader.h"
+#include "worker/predict/inputs/known_tokens.h"
 
 namespace tributary {
 namespace {
@@ -19,7 +19,7 @@ absl::StatusOr<std::vector<int32_t>> PromptTokens(const v1::TextTokens& text,
                                                   const std::string& prompt) {
   TRIBUTARY_ASSIGN_OR_RETURN(std::unique_ptr<InputFile> file,
                              InputFile::OverBytes("--prompt", prompt));
-  TokenReader reader(std::move(file), text);
+  KnownTokens reader(std::move(file), text);
   std::vector<int32_t> tokens;
   while (true) {
     TRIBUTARY_ASSIGN_OR_RETURN(const int32_t id, reader.Next());

@@ -10,7 +10,7 @@
 #include "common/model_record/run_weights.h"
 #include "common/status/status_macros.h"
 #include "worker/data/dataset.h"
-#include "worker/predict/inputs/token_reader.h"
+#include "worker/predict/inputs/known_tokens.h"
 
 namespace tributary {
 namespace {

@@ -195,7 +195,8 @@ TEST_F(PredictTest, GeneratedTextIsAFunctionOfTheSeed) {
   EXPECT_NE(generate("2", "20"), drawn);
   EXPECT_EQ(Run({"predict", Path("run"), "--generate", "3", "--prompt", "xy"}),
             2);
-  EXPECT_THAT(output_, HasSubstr("U+0078 is not in the training text"));
+  EXPECT_THAT(output_,
+              HasSubstr("is 'x', which the training text does not have"));
 }
 
 TEST_F(PredictTest, ATextIsPredictedTokenByToken) {

@@ -29,6 +29,13 @@ class InputFiles {
     return files;
   }
 
+  // One of them.
+  InputFiles Only(size_t file) const {
+    InputFiles only({names_[file]});
+    only.bytes_ = bytes_;
+    return only;
+  }
+
   size_t size() const { return names_.size(); }
   const std::string& name(size_t file) const { return names_[file]; }
   // The first file, for messages about all of them; empty when there is none.

@@ -158,12 +158,15 @@ absl::StatusOr<NpyType> FindType(const InputFile& file,
     return found->type;
   }
   // NumPy's name of a type that can be read.
-  const std::string wanted = known ? absl::StrCat("<", name) : "<f8";
+  std::string remedy = absl::StrCat(
+      "array.astype(\"", known ? absl::StrCat("<", name) : "<f8", "\")");
+  if (absl::StartsWith(name, "c")) {
+    remedy = "np.stack([array.real, array.imag], axis=-1), as it is complex";
+  }
   return file.Error(
       absl::StrCat("wanted little-endian NPY data of floats (f4, f8), integers "
                    "(i1 to i8, u1 to u8) or booleans (b1), got ",
-                   absl::CHexEscape(descr), "; save it with array.astype(\"",
-                   wanted, "\")"));
+                   absl::CHexEscape(descr), "; save it with ", remedy));
 }
 
 }  // namespace

@@ -32,15 +32,8 @@ struct TextOptions {
   RowRange range;  // of samples within that part
 };
 
-// The length of the UTF-8 byte order mark at the beginning of a file, in bytes;
-// it is not part of the text. InvalidArgument for the mark of UTF-16.
-absl::StatusOr<size_t> SkipByteOrderMark(const std::string& file,
-                                         absl::string_view begin);
-
-// Calls take(token) for each code point or byte of the files, in their order. A
-// byte order mark at the beginning of a file is skipped if `bytes` is false.
-// InvalidArgument, with the file and the offset, for bytes that are not UTF-8;
-// or take's error.
+// Calls take(token) for each token of the files (TokenReader), in their order.
+// Errors as there, or take's.
 absl::Status ForEachToken(
     const InputFiles& files, bool bytes,
     const std::function<absl::Status(int32_t token)>& take);

@@ -75,7 +75,7 @@ absl::Status ScratchFile::Flush() {
 
 absl::StatusOr<std::shared_ptr<const RandomAccessFile>> ScratchFile::Finish() {
   TRIBUTARY_RETURN_IF_ERROR(Flush());
-  return std::make_shared<const RandomAccessFile>(name_, std::move(fd_));
+  return std::make_shared<const DiskFile>(name_, std::move(fd_));
 }
 
 }  // namespace tributary

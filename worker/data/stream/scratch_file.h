@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/base/unique_fd.h"
-#include "worker/data/stream/stored_records.h"
+#include "worker/data/stream/random_access_file.h"
 
 namespace tributary {
 

@@ -45,18 +45,18 @@ class CsvScratch {
     if (columns.layout.numeric_width > 0) {
       TRIBUTARY_ASSIGN_OR_RETURN(
           columns.features,
-          Array(&*numbers_, columns.layout.numeric_width, NpyType::kFloat32));
+          Records(&*numbers_, columns.layout.numeric_width, NpyType::kFloat32));
     }
     if (width > 0) {
       TRIBUTARY_ASSIGN_OR_RETURN(columns.codes,
-                                 Array(&*codes_, width, NpyType::kInt32));
+                                 Records(&*codes_, width, NpyType::kInt32));
     }
     columns.offsets_are_off = true;
     columns.code_places = std::move(meanings.codes);
     const bool real = columns.layout.targets.kind == TargetKind::kReal;
     TRIBUTARY_ASSIGN_OR_RETURN(
         columns.targets,
-        Array(&*targets_, 1, real ? NpyType::kFloat32 : NpyType::kInt32));
+        Records(&*targets_, 1, real ? NpyType::kFloat32 : NpyType::kInt32));
     columns.target_values = std::move(meanings.labels);
     return columns;
   }
@@ -65,13 +65,13 @@ class CsvScratch {
   CsvScratch() = default;
 
   // `width` values of four bytes each row.
-  absl::StatusOr<StoredRows::Array> Array(ScratchFile* file, int64_t width,
-                                          NpyType type) const {
-    StoredRows::Array array{.file = StoredRecords(4 * width), .type = type};
+  absl::StatusOr<StoredRecords> Records(ScratchFile* file, int64_t width,
+                                        NpyType type) const {
     TRIBUTARY_ASSIGN_OR_RETURN(std::shared_ptr<const RandomAccessFile> stored,
                                file->Finish());
-    array.file.Append(std::move(stored), 0, rows_);
-    return array;
+    StoredRecords records(width);
+    records.Append(std::move(stored), type, 0, rows_);
+    return records;
   }
 
   std::optional<ScratchFile> numbers_;

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/data/stream/stored_records.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <utility>
 
@@ -24,60 +19,18 @@ constexpr int64_t kMostRead = 1 << 20;
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<const RandomAccessFile>> RandomAccessFile::Open(
-    const std::string& path) {
-  // Without O_NONBLOCK, opening a named pipe would wait for a writer.
-  UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (fd.get() < 0) {
-    return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", path));
-  }
-  struct stat info;
-  if (fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("cannot read ", path, ": wanted a regular file"));
-  }
-  return std::make_shared<const RandomAccessFile>(path, std::move(fd));
-}
-
-absl::StatusOr<RandomAccessFile::Stamp> RandomAccessFile::ReadStamp() const {
-  struct stat info;
-  if (fstat(fd_.get(), &info) != 0) {
-    return absl::ErrnoToStatus(errno, absl::StrCat("cannot read ", name_));
-  }
-  const auto nanoseconds = [](const timespec& time) {
-    return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
-  };
-  return Stamp{.size = static_cast<int64_t>(info.st_size),
-               .modified_ns = nanoseconds(info.st_mtim),
-               .changed_ns = nanoseconds(info.st_ctim)};
-}
-
-absl::Status RandomAccessFile::Read(int64_t offset, size_t size,
-                                    void* out) const {
-  auto* to = static_cast<uint8_t*>(out);
-  size_t done = 0;
-  while (done < size) {
-    const ssize_t n = pread(fd_.get(), to + done, size - done,
-                            offset + static_cast<int64_t>(done));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) {
-      return absl::ErrnoToStatus(errno, absl::StrCat("cannot read ", name_));
-    }
-    if (n == 0) {
-      return absl::DataLossError(
-          absl::StrCat(name_, ": offset ", offset, ": wanted ", size,
-                       " bytes, but the file ends after ", done,
-                       "; it was longer when the job began"));
-    }
-    done += static_cast<size_t>(n);
-  }
-  return absl::OkStatus();
-}
-
 void StoredRecords::Append(std::shared_ptr<const RandomAccessFile> file,
-                           int64_t offset, int64_t count, int64_t first) {
+                           NpyType type, int64_t offset, int64_t count,
+                           int64_t first) {
   const int64_t begin = this->count();
-  parts_.push_back({std::move(file), offset, begin, begin + count, first});
+  parts_.push_back(
+      {std::move(file), type, offset, begin, begin + count, first});
+}
+
+bool StoredRecords::holds_bytes() const {
+  return std::all_of(parts_.begin(), parts_.end(), [](const Part& part) {
+    return part.type == NpyType::kUint8;
+  });
 }
 
 const StoredRecords::Part& StoredRecords::PartOf(int64_t record) const {
@@ -112,42 +65,43 @@ absl::StatusOr<std::vector<RandomAccessFile::Stamp>> StoredRecords::ReadStamps()
 
 absl::Status StoredRecords::ReadGroup(const Part& part,
                                       absl::Span<const int64_t> records,
-                                      std::vector<uint8_t>* scratch,
-                                      uint8_t* out) const {
+                                      std::vector<uint8_t>* bytes) const {
+  const auto size = static_cast<int64_t>(NpyTypeSize(part.type));
   const int64_t first = records.front();
-  const int64_t span = (records.back() - first) * pitch_ + record_bytes_;
-  const int64_t offset = part.offset + (first - part.begin) * pitch_;
-  if (span == record_bytes_ * static_cast<int64_t>(records.size()) &&
-      pitch_ == record_bytes_) {
-    return part.file->Read(offset, span, out);
+  const int64_t span = (records.back() - first) * pitch_ + width_;
+  bytes->resize(span * size);
+  TRIBUTARY_RETURN_IF_ERROR(
+      part.file->Read(part.offset + (first - part.begin) * pitch_ * size,
+                      bytes->size(), bytes->data()));
+  const auto count = static_cast<int64_t>(records.size());
+  if (pitch_ == width_ && span == count * width_) return absl::OkStatus();
+  std::vector<uint8_t> together(count * width_ * size);
+  for (int64_t i = 0; i < count; ++i) {
+    std::memcpy(together.data() + i * width_ * size,
+                bytes->data() + (records[i] - first) * pitch_ * size,
+                width_ * size);
   }
-  scratch->resize(span);
-  TRIBUTARY_RETURN_IF_ERROR(part.file->Read(offset, span, scratch->data()));
-  for (int64_t record : records) {
-    std::memcpy(out, scratch->data() + (record - first) * pitch_,
-                record_bytes_);
-    out += record_bytes_;
-  }
+  bytes->swap(together);
   return absl::OkStatus();
 }
 
 absl::Status StoredRecords::Read(absl::Span<const int64_t> records,
-                                 uint8_t* out) const {
-  std::vector<uint8_t> scratch;
+                                 const Take& take) const {
+  std::vector<uint8_t> bytes;
   for (size_t begin = 0; begin < records.size();) {
     const Part& part = PartOf(records[begin]);
+    const auto size = static_cast<int64_t>(NpyTypeSize(part.type));
     size_t end = begin + 1;
     while (end < records.size() && records[end] < part.end) {
       TRIBUTARY_CHECK(records[end] > records[end - 1]);
-      const int64_t gap =
-          (records[end] - records[end - 1]) * pitch_ - record_bytes_;
-      const int64_t span = (records[end] - records[begin]) * pitch_;
-      if (gap > kMostGap || span + record_bytes_ > kMostRead) break;
+      const int64_t gap = (records[end] - records[end - 1]) * pitch_ - width_;
+      const int64_t span = (records[end] - records[begin]) * pitch_ + width_;
+      if (gap * size > kMostGap || span * size > kMostRead) break;
       ++end;
     }
     TRIBUTARY_RETURN_IF_ERROR(
-        ReadGroup(part, records.subspan(begin, end - begin), &scratch, out));
-    out += static_cast<int64_t>(end - begin) * record_bytes_;
+        ReadGroup(part, records.subspan(begin, end - begin), &bytes));
+    TRIBUTARY_RETURN_IF_ERROR(take(part.type, bytes));
     begin = end;
   }
   return absl::OkStatus();

@@ -1,72 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "common/base/unique_fd.h"
+#include "worker/data/readers/npy_header.h"
+#include "worker/data/stream/random_access_file.h"
 
 namespace tributary {
 
-// A file on disk that is read at any place, by any number of threads. It stays
-// open, so it may be replaced by another of its name while the job trains.
-class RandomAccessFile {
- public:
-  // A file's size and times. They change whenever its contents change, and also
-  // when the file is renamed or touched.
-  struct Stamp {
-    int64_t size = 0;
-    int64_t modified_ns = 0;
-    int64_t changed_ns = 0;
-
-    friend bool operator==(const Stamp&, const Stamp&) = default;
-  };
-
-  // Errors as in InputFile::Open.
-  static absl::StatusOr<std::shared_ptr<const RandomAccessFile>> Open(
-      const std::string& path);
-  // Takes over a file that has no name (ScratchFile).
-  RandomAccessFile(std::string name, UniqueFd fd)
-      : name_(std::move(name)), fd_(std::move(fd)) {}
-
-  // Reads exactly `size` bytes. DataLoss when the file ends before them.
-  absl::Status Read(int64_t offset, size_t size, void* out) const;
-  absl::StatusOr<Stamp> ReadStamp() const;
-  const std::string& name() const { return name_; }  // for messages
-
- private:
-  const std::string name_;
-  const UniqueFd fd_;
-};
-
-// Records of one size that lie in one or several files: the rows of an array.
+// Records of one number of values that lie in one or several files: the rows of
+// an array. The values of each file have one type.
 class StoredRecords {
  public:
-  // Records of `record_bytes`; each begins `pitch` bytes after the one before,
-  // so they overlap if pitch < record_bytes.
-  StoredRecords(int64_t record_bytes, int64_t pitch)
-      : record_bytes_(record_bytes), pitch_(pitch) {}
-  explicit StoredRecords(int64_t record_bytes)
-      : StoredRecords(record_bytes, record_bytes) {}
+  // Records of `width` values; each begins `pitch` values after the one before,
+  // so they overlap if pitch < width.
+  StoredRecords(int64_t width, int64_t pitch) : width_(width), pitch_(pitch) {}
+  explicit StoredRecords(int64_t width) : StoredRecords(width, width) {}
 
   // The next `count` records begin at `offset` of the file, with the one that
   // has the number `first` there.
-  void Append(std::shared_ptr<const RandomAccessFile> file, int64_t offset,
-              int64_t count, int64_t first = 0);
+  void Append(std::shared_ptr<const RandomAccessFile> file, NpyType type,
+              int64_t offset, int64_t count, int64_t first = 0);
 
   int64_t count() const { return parts_.empty() ? 0 : parts_.back().end; }
-  int64_t record_bytes() const { return record_bytes_; }
+  int64_t width() const { return width_; }
+  bool holds_bytes() const;  // all values are of kUint8
 
-  // Reads records, whose numbers ascend and are below count(), to out[0],
-  // out[record_bytes], ... Records that lie close together are read at once.
-  absl::Status Read(absl::Span<const int64_t> records, uint8_t* out) const;
+  // Reads records, whose numbers ascend and are below count(). Calls take for
+  // some of them at a time, in their order, and returns its first error.
+  // Records that lie close together are read at once.
+  using Take =
+      std::function<absl::Status(NpyType type, absl::Span<const uint8_t>)>;
+  absl::Status Read(absl::Span<const int64_t> records, const Take& take) const;
   // "x.npy: row 7": where a record lies, for messages.
   std::string Place(int64_t record) const;
   // "x.npy: rows 7 to 9", or "x.npy: row 7 to y.npy: row 2".
@@ -77,6 +49,7 @@ class StoredRecords {
  private:
   struct Part {
     std::shared_ptr<const RandomAccessFile> file;
+    NpyType type = NpyType::kFloat32;
     int64_t offset = 0;  // of its first record
     int64_t begin = 0;   // the first record's number
     int64_t end = 0;
@@ -84,11 +57,12 @@ class StoredRecords {
   };
 
   const Part& PartOf(int64_t record) const;
-  // Reads records of one part that lie close together.
+  // Reads records of one part that lie close together, with the bytes between
+  // them if there are any.
   absl::Status ReadGroup(const Part& part, absl::Span<const int64_t> records,
-                         std::vector<uint8_t>* scratch, uint8_t* out) const;
+                         std::vector<uint8_t>* bytes) const;
 
-  int64_t record_bytes_;
+  int64_t width_;
   int64_t pitch_;
   std::vector<Part> parts_;
 };

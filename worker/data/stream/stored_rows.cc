@@ -18,38 +18,36 @@ namespace {
 
 constexpr int64_t kPartBytes = 4 << 20;
 
-// Calls take(value) for each of `count` values of type T.
-template <typename T, typename Take>
-absl::Status DecodeAs(const std::vector<uint8_t>& bytes, int64_t count,
-                      const Take& take) {
-  for (int64_t i = 0; i < count; ++i) {
-    T value;
-    std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof(T));
-    TRIBUTARY_RETURN_IF_ERROR(take(static_cast<double>(value)));
-  }
-  return absl::OkStatus();
-}
-
+// Calls take(value) for each of the values, which are of this type.
 template <typename Take>
-absl::Status Decode(NpyType type, const std::vector<uint8_t>& bytes,
+absl::Status Decode(NpyType type, absl::Span<const uint8_t> bytes,
                     const Take& take) {
-  const auto count = static_cast<int64_t>(bytes.size() / NpyTypeSize(type));
-  return VisitNpyType(type, [&](auto value) {
-    return DecodeAs<decltype(value)>(bytes, count, take);
+  return VisitNpyType(type, [&](auto value) -> absl::Status {
+    for (size_t i = 0; i < bytes.size(); i += sizeof(value)) {
+      std::memcpy(&value, bytes.data() + i, sizeof(value));
+      TRIBUTARY_RETURN_IF_ERROR(take(static_cast<double>(value)));
+    }
+    return absl::OkStatus();
   });
 }
 
-// The records of these rows, one after the other.
-absl::StatusOr<std::vector<uint8_t>> RecordsOf(const StoredRecords& file,
-                                               absl::Span<const int64_t> rows) {
-  std::vector<uint8_t> bytes(rows.size() * file.record_bytes());
-  TRIBUTARY_RETURN_IF_ERROR(file.Read(rows, bytes.data()));
-  return bytes;
+// The records of these rows, all of int32.
+absl::Status ReadInts(const StoredRecords& array,
+                      absl::Span<const int64_t> rows,
+                      std::vector<int32_t>* numbers) {
+  numbers->reserve(rows.size() * array.width());
+  return array.Read(rows, [&](NpyType, absl::Span<const uint8_t> bytes) {
+    const size_t before = numbers->size();
+    numbers->resize(before + bytes.size() / sizeof(int32_t));
+    std::memcpy(numbers->data() + before, bytes.data(), bytes.size());
+    return absl::OkStatus();
+  });
 }
 
 int64_t CountRows(const StoredRows::Columns& columns) {
-  for (const auto* array : {&columns.tokens, &columns.targets}) {
-    if (array->has_value()) return (*array)->file.count();
+  for (const auto* array :
+       {&columns.tokens, &columns.targets, &columns.features}) {
+    if (array->has_value()) return (*array)->count();
   }
   return 0;
 }
@@ -58,6 +56,22 @@ int64_t CountRows(const StoredRows::Columns& columns) {
 
 StoredRows::StoredRows(Columns columns)
     : columns_(std::move(columns)), rows_(CountRows(columns_)) {}
+
+absl::StatusOr<RawData> StoredRows::ReadAll(Columns columns) {
+  const StoredRows stored(std::move(columns));
+  RawData all = stored.columns_.layout;
+  const int64_t width = all.numeric_width + all.targets.width;
+  TRIBUTARY_RETURN_IF_ERROR(stored.InParts(
+      stored.rows_, width * static_cast<int64_t>(sizeof(double)),
+      [&stored](absl::Span<const int64_t> rows, RawData* part) {
+        return stored.ReadArrays(rows, part);
+      },
+      [&](const RawData& part, int64_t) {
+        AppendRows(part, stored.rows_, &all);
+        return absl::OkStatus();
+      }));
+  return all;
+}
 
 absl::StatusOr<std::shared_ptr<const StoredRows>> StoredRows::Create(
     Columns columns) {
@@ -94,26 +108,18 @@ int64_t StoredRows::row_bytes() const {
 absl::Status StoredRows::ReadFeatures(absl::Span<const int64_t> rows,
                                       RawData* data) const {
   if (!columns_.features.has_value()) return absl::OkStatus();
-  const auto& file = columns_.features->file;
-  const NpyType type = columns_.features->type;
-  TRIBUTARY_ASSIGN_OR_RETURN(std::vector<uint8_t> bytes, RecordsOf(file, rows));
-  if (type == NpyType::kUint8 && data->offsets.empty()) {
-    data->bytes = std::move(bytes);
-    return absl::OkStatus();
-  }
-  data->numbers.reserve(bytes.size() / NpyTypeSize(type));
-  return Decode(type, bytes, [&](double value) -> absl::Status {
+  const StoredRecords& file = *columns_.features;
+  const auto width = static_cast<size_t>(columns_.layout.numeric_width);
+  const auto take = [&](double value) -> absl::Status {
+    const size_t index = data->numbers.size();
     auto number = static_cast<float>(value);
     if (columns_.may_miss && std::isnan(number)) {
-      const size_t feature =
-          data->numbers.size() % columns_.layout.numeric_width;
+      const size_t feature = index % width;
       if (!columns_.fill.empty()) {
         number =
             static_cast<float>(columns_.fill[feature] - data->offset(feature));
       }
     } else if (!std::isfinite(number)) {
-      const auto index = static_cast<int64_t>(data->numbers.size());
-      const int64_t width = columns_.layout.numeric_width;
       return absl::InvalidArgumentError(absl::StrCat(
           file.Place(rows[index / width]), ", feature ", index % width,
           ": wanted a finite float32, got ", value));
@@ -124,17 +130,22 @@ absl::Status StoredRows::ReadFeatures(absl::Span<const int64_t> rows,
       data->AppendNumber(value);
     }
     return absl::OkStatus();
+  };
+  const bool as_bytes =
+      file.holds_bytes() && data->offsets.empty() && data->byte_divisor != 0;
+  if (!as_bytes) data->numbers.reserve(rows.size() * width);
+  return file.Read(rows, [&](NpyType type, absl::Span<const uint8_t> bytes) {
+    if (!as_bytes) return Decode(type, bytes, take);
+    data->bytes.insert(data->bytes.end(), bytes.begin(), bytes.end());
+    return absl::OkStatus();
   });
 }
 
 absl::Status StoredRows::ReadCodes(absl::Span<const int64_t> rows,
                                    RawData* data) const {
   if (!columns_.codes.has_value()) return absl::OkStatus();
-  TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<uint8_t> bytes,
-                             RecordsOf(columns_.codes->file, rows));
+  TRIBUTARY_RETURN_IF_ERROR(ReadInts(*columns_.codes, rows, &data->codes));
   const size_t width = columns_.code_places.size();
-  data->codes.resize(bytes.size() / sizeof(int32_t));
-  std::memcpy(data->codes.data(), bytes.data(), bytes.size());
   for (size_t i = 0; i < data->codes.size(); ++i) {
     if (data->codes[i] < 0) continue;  // missing
     data->codes[i] = columns_.code_places[i % width][data->codes[i]];
@@ -145,43 +156,40 @@ absl::Status StoredRows::ReadCodes(absl::Span<const int64_t> rows,
 absl::Status StoredRows::ReadTargets(absl::Span<const int64_t> rows,
                                      RawData* data) const {
   if (!columns_.targets.has_value()) return absl::OkStatus();
-  const auto& file = columns_.targets->file;
-  const NpyType type = columns_.targets->type;
-  TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<uint8_t> bytes,
-                             RecordsOf(file, rows));
+  const StoredRecords& file = *columns_.targets;
   const auto place = [&](int64_t index) {
     return file.Place(rows[index / data->targets.width]);
   };
   int64_t index = 0;
+  const auto take = [&](double value) -> absl::Status {
+    if (!columns_.target_values.empty()) {
+      value = columns_.target_values[static_cast<size_t>(value)];
+    }
+    const absl::Status status = data->targets.Append(value);
+    if (!status.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(place(index), ": ", status.message()));
+    }
+    ++index;
+    return absl::OkStatus();
+  };
+  const bool of_table = columns_.layout.targets.name.empty();
   TRIBUTARY_RETURN_IF_ERROR(
-      Decode(type, bytes, [&](double value) -> absl::Status {
-        if (!columns_.target_values.empty()) {
-          value = columns_.target_values[static_cast<size_t>(value)];
-        }
-        const absl::Status status = data->targets.Append(value);
-        if (!status.ok()) {
-          return AboutField(absl::InvalidArgumentError(absl::StrCat(
-                                place(index), ": ", status.message())),
-                            columns_.layout.targets.name.empty()
-                                ? "columns.label"
-                                : "labels");
-        }
-        ++index;
-        return absl::OkStatus();
-      }));
+      AboutField(file.Read(rows,
+                           [&](NpyType type, absl::Span<const uint8_t> bytes) {
+                             return Decode(type, bytes, take);
+                           }),
+                 of_table ? "columns.label" : "labels"));
   // Of a table the layout has it already, with the line.
   data->targets.FindGreatest(place);
   return absl::OkStatus();
 }
 
-absl::Status StoredRows::ReadTokens(const Array& array,
-                                    absl::Span<const int64_t> rows,
+absl::Status StoredRows::ReadArrays(absl::Span<const int64_t> rows,
                                     RawData* data) const {
-  TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<uint8_t> bytes,
-                             RecordsOf(array.file, rows));
-  data->tokens.resize(bytes.size() / sizeof(int32_t));
-  std::memcpy(data->tokens.data(), bytes.data(), bytes.size());
-  return absl::OkStatus();
+  TRIBUTARY_RETURN_IF_ERROR(ReadFeatures(rows, data));
+  TRIBUTARY_RETURN_IF_ERROR(ReadCodes(rows, data));
+  return ReadTargets(rows, data);
 }
 
 absl::StatusOr<RawData> StoredRows::Read(absl::Span<const int64_t> rows) const {
@@ -190,12 +198,10 @@ absl::StatusOr<RawData> StoredRows::Read(absl::Span<const int64_t> rows) const {
   if (columns_.tokens.has_value()) {
     // Rows that are read need not be neighbours, so they do not overlap here.
     data.token_stride = data.feature_shape[0] + 1;
-    TRIBUTARY_RETURN_IF_ERROR(ReadTokens(*columns_.tokens, rows, &data));
+    TRIBUTARY_RETURN_IF_ERROR(ReadInts(*columns_.tokens, rows, &data.tokens));
     return data;
   }
-  TRIBUTARY_RETURN_IF_ERROR(ReadFeatures(rows, &data));
-  TRIBUTARY_RETURN_IF_ERROR(ReadCodes(rows, &data));
-  TRIBUTARY_RETURN_IF_ERROR(ReadTargets(rows, &data));
+  TRIBUTARY_RETURN_IF_ERROR(ReadArrays(rows, &data));
   TRIBUTARY_RETURN_IF_ERROR(CheckUnchanged());
   return data;
 }
@@ -232,7 +238,7 @@ absl::StatusOr<std::vector<RandomAccessFile::Stamp>> StoredRows::ReadStamps()
   for (const auto* array : {&columns_.features, &columns_.targets}) {
     if (!array->has_value()) continue;
     TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<RandomAccessFile::Stamp> more,
-                               (*array)->file.ReadStamps());
+                               (*array)->ReadStamps());
     stamps.insert(stamps.end(), more.begin(), more.end());
   }
   return stamps;
@@ -287,12 +293,12 @@ absl::StatusOr<uint32_t> StoredRows::Checksum(RawData* rounded) const {
 absl::StatusOr<uint32_t> StoredRows::AddAll(const AfterPart& after) const {
   RawChecksum checksum;
   // Adds an array, from its first row to its last.
-  const auto add = [&](const Array& array, int64_t bytes_of_one,
+  const auto add = [&](const StoredRecords& array, int64_t bytes_of_one,
                        const FillPart& fill, const auto& array_of) {
-    return InParts(array.file.count(), bytes_of_one, fill,
+    return InParts(array.count(), bytes_of_one, fill,
                    [&](const RawData& part, int64_t first) {
                      checksum.Add(array_of(part));
-                     return after(array.file, first, part, checksum.value());
+                     return after(array, first, part, checksum.value());
                    });
   };
   const auto add_features = [&](const auto& array_of) {
@@ -317,7 +323,7 @@ absl::StatusOr<uint32_t> StoredRows::AddAll(const AfterPart& after) const {
   checksum.Add(columns_.layout.code_widths);
   if (columns_.codes.has_value()) {
     TRIBUTARY_RETURN_IF_ERROR(add(
-        *columns_.codes, columns_.codes->file.record_bytes(),
+        *columns_.codes, columns_.codes->width() * sizeof(int32_t),
         [this](auto rows, RawData* data) { return ReadCodes(rows, data); },
         [](const RawData& part) -> const auto& { return part.codes; }));
   }
@@ -325,7 +331,7 @@ absl::StatusOr<uint32_t> StoredRows::AddAll(const AfterPart& after) const {
     TRIBUTARY_RETURN_IF_ERROR(add(
         *columns_.stream, sizeof(int32_t),
         [this](auto tokens, RawData* data) {
-          return ReadTokens(*columns_.stream, tokens, data);
+          return ReadInts(*columns_.stream, tokens, &data->tokens);
         },
         [](const RawData& part) -> const auto& { return part.tokens; }));
   }

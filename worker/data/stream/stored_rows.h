@@ -13,36 +13,31 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "worker/data/raw_data.h"
-#include "worker/data/readers/npy_header.h"
 #include "worker/data/stream/stored_records.h"
 
 namespace tributary {
 
-// The rows of a source that stay on disk, in the form in which a reader
+// The rows of a source that stay in their files, in the form in which a reader
 // delivers rows in memory (RawData). Any number of threads may read. Notices
 // when the values in the files change.
 class StoredRows {
  public:
-  struct Array {
-    StoredRecords file;  // a record is the values of one row
-    NpyType type = NpyType::kFloat32;
-  };
   struct Columns {
     // What all rows have in common: name, feature_shape, widths, byte_divisor,
     // offsets, kind and width of the targets; of token sequences also
     // token_stride and num_tokens. Rounding of all rows where the reader of the
     // source has seen it.
     RawData layout;
-    // Numeric features; of kUint8 they are RawData's bytes, unless there are
-    // offsets.
-    std::optional<Array> features;
+    // A record is the values of one row. Numeric features; of kUint8 alone they
+    // are RawData's bytes, unless there are offsets or the divisor is 0.
+    std::optional<StoredRecords> features;
     bool offsets_are_off = false;  // offsets are already subtracted
     // int32 for each categorical column, a number of code_places[column], which
     // gives the code.
-    std::optional<Array> codes;
+    std::optional<StoredRecords> codes;
     std::vector<std::vector<int32_t>> code_places;
     // Targets. With target_values they are int32, the index of the value.
-    std::optional<Array> targets;
+    std::optional<StoredRecords> targets;
     std::vector<double> target_values;
     // The numbers may be NaN, which stands for a missing value until Fill.
     bool may_miss = false;
@@ -50,9 +45,12 @@ class StoredRows {
     std::vector<double> fill;
     // Instead of all of these, token sequences: `tokens` has the length + 1
     // tokens of each row, and `stream` the text, a token a record. Both int32.
-    std::optional<Array> tokens;
-    std::optional<Array> stream;
+    std::optional<StoredRecords> tokens;
+    std::optional<StoredRecords> stream;
   };
+
+  // All rows in memory. Errors as of Read.
+  static absl::StatusOr<RawData> ReadAll(Columns columns);
 
   // Reads the first row. InvalidArgument when there is none.
   static absl::StatusOr<std::shared_ptr<const StoredRows>> Create(
@@ -88,13 +86,13 @@ class StoredRows {
  private:
   explicit StoredRows(Columns columns);
 
+  // All arrays of a source that is not a text.
+  absl::Status ReadArrays(absl::Span<const int64_t> rows, RawData* data) const;
   // Each fills its part of `data`, whose other parts stay empty.
   absl::Status ReadFeatures(absl::Span<const int64_t> rows,
                             RawData* data) const;
   absl::Status ReadCodes(absl::Span<const int64_t> rows, RawData* data) const;
   absl::Status ReadTargets(absl::Span<const int64_t> rows, RawData* data) const;
-  absl::Status ReadTokens(const Array& array, absl::Span<const int64_t> rows,
-                          RawData* data) const;
   // Adds all values to a checksum, array by array and in parts. Calls
   // after(file, first row, part, checksum so far) for each part, and returns
   // its first error.

@@ -81,13 +81,10 @@ absl::StatusOr<StoredRows::Columns> StoreText(const InputFiles& files,
   columns.layout.num_tokens = static_cast<int64_t>(vocabulary->tokens.size());
   columns.layout.targets.kind = TargetKind::kClass;
   columns.layout.targets.width = options.length;
-  columns.tokens = {.file = StoredRecords((options.length + 1) * kTokenBytes,
-                                          options.stride * kTokenBytes),
-                    .type = NpyType::kInt32};
-  columns.tokens->file.Append(ids, 0, rows.rows);
-  columns.stream = {.file = StoredRecords(kTokenBytes),
-                    .type = NpyType::kInt32};
-  columns.stream->file.Append(ids, 0, rows.tokens);
+  columns.tokens = StoredRecords(options.length + 1, options.stride);
+  columns.tokens->Append(ids, NpyType::kInt32, 0, rows.rows);
+  columns.stream = StoredRecords(1);
+  columns.stream->Append(ids, NpyType::kInt32, 0, rows.tokens);
   return columns;
 }
 

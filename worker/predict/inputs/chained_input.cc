@@ -50,15 +50,9 @@ absl::Status ChainedInput::Advance() {
   if (opened_ > options_.more_paths.size()) return absl::OkStatus();
   InputOptions options = options_;
   options.more_paths.clear();
-  options.more_labels.clear();
-  if (opened_ > 0) {
-    options.path = options_.more_paths[opened_ - 1];
-    if (opened_ <= options_.more_labels.size()) {
-      options.labels_path = options_.more_labels[opened_ - 1];
-    }
-  }
+  if (opened_ > 0) options.path = options_.more_paths[opened_ - 1];
   ++opened_;
-  TRIBUTARY_ASSIGN_OR_RETURN(current_, OpenInput(preprocessing_, options));
+  TRIBUTARY_ASSIGN_OR_RETURN(current_, OpenCsvInput(preprocessing_, options));
   return absl::OkStatus();
 }
 

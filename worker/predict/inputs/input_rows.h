@@ -70,8 +70,7 @@ absl::StatusOr<std::unique_ptr<InputRows>> OpenArrayInput(
     const v1::Preprocessing& preprocessing, const InputOptions& options);
 absl::StatusOr<std::unique_ptr<InputRows>> OpenTextInput(
     const v1::Preprocessing& preprocessing, const InputOptions& options);
-// The rows of several files of one of the first two formats, one file at a
-// time.
+// The rows of several tables, one file at a time.
 absl::StatusOr<std::unique_ptr<InputRows>> OpenChainedInput(
     const v1::Preprocessing& preprocessing, const InputOptions& options);
 

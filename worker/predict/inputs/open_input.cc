@@ -6,11 +6,9 @@ namespace tributary {
 absl::StatusOr<std::unique_ptr<InputRows>> OpenInput(
     const v1::Preprocessing& preprocessing, const InputOptions& options) {
   if (preprocessing.has_text()) return OpenTextInput(preprocessing, options);
-  if (!options.more_paths.empty()) {
-    return OpenChainedInput(preprocessing, options);
-  }
-  if (preprocessing.has_csv()) return OpenCsvInput(preprocessing, options);
-  return OpenArrayInput(preprocessing, options);
+  if (!preprocessing.has_csv()) return OpenArrayInput(preprocessing, options);
+  return options.more_paths.empty() ? OpenCsvInput(preprocessing, options)
+                                    : OpenChainedInput(preprocessing, options);
 }
 
 std::vector<double> OffsetsOf(const v1::Preprocessing& preprocessing) {

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/status/status_macros.h"
 #include "worker/predict/inputs/input_rows.h"
-#include "worker/predict/inputs/token_reader.h"
+#include "worker/predict/inputs/known_tokens.h"
 
 namespace tributary {
 namespace {
@@ -29,7 +29,7 @@ class TextInput final : public InputRows {
   Positions last_positions() const override { return last_; }
 
  private:
-  absl::StatusOr<std::unique_ptr<TokenReader>> OpenReader(size_t file) const;
+  absl::StatusOr<std::unique_ptr<KnownTokens>> OpenReader(size_t file) const;
   absl::StatusOr<int64_t> CountTokens() const;
   // Reads until tokens_ has `count`, or to the end of the part.
   absl::Status Fill(int64_t count);
@@ -41,7 +41,7 @@ class TextInput final : public InputRows {
   const int64_t length_;
   const int64_t stride_;
   size_t file_ = 0;  // of reader_; 0 is options_.path
-  std::unique_ptr<TokenReader> reader_;
+  std::unique_ptr<KnownTokens> reader_;
   int64_t left_ = std::numeric_limits<int64_t>::max();  // tokens of the part
   bool end_ = false;                                    // of the part
   std::vector<int32_t> tokens_;    // from the next sample on
@@ -50,20 +50,20 @@ class TextInput final : public InputRows {
   Positions last_;
 };
 
-absl::StatusOr<std::unique_ptr<TokenReader>> TextInput::OpenReader(
+absl::StatusOr<std::unique_ptr<KnownTokens>> TextInput::OpenReader(
     size_t file) const {
   TRIBUTARY_ASSIGN_OR_RETURN(
       std::unique_ptr<InputFile> opened,
       InputFile::Open(file == 0 ? options_.path
                                 : options_.more_paths[file - 1]));
-  return std::make_unique<TokenReader>(std::move(opened),
+  return std::make_unique<KnownTokens>(std::move(opened),
                                        preprocessing_.text());
 }
 
 absl::StatusOr<int64_t> TextInput::CountTokens() const {
   int64_t count = 0;
   for (size_t file = 0; file <= options_.more_paths.size(); ++file) {
-    TRIBUTARY_ASSIGN_OR_RETURN(const std::unique_ptr<TokenReader> reader,
+    TRIBUTARY_ASSIGN_OR_RETURN(const std::unique_ptr<KnownTokens> reader,
                                OpenReader(file));
     while (true) {
       TRIBUTARY_ASSIGN_OR_RETURN(const int32_t id, reader->Next());

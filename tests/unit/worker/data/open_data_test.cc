@@ -391,8 +391,7 @@ TEST(OpenDataTest, RowsOfSeveralPairsOfFilesFollowOneAnother) {
       ErrorOf("train { npy { features: '" + x1 + "' features: '" + wide +
                   "' labels: '" + y1 + "' labels: '" + y3 + "' } }",
               TargetKind::kClass),
-      HasSubstr("samples are [3] with 1 targets, but those of " + x1 +
-                " are [2] with 1"));
+      HasSubstr("rows are [3], but those of " + x1 + " are [2]"));
 }
 
 }  // namespace

@@ -21,6 +21,7 @@
 namespace tributary {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 absl::StatusOr<TrainTest> Open(const std::string& sources, TargetKind kind,
@@ -146,6 +147,31 @@ TEST(StoredDataTest, ArraysOfEveryTypeInSeveralFiles) {
                            std::string(40, 1), packed),
                    TargetKind::kBinary);
   }
+}
+
+TEST(StoredDataTest, FilesOfOneSourceMayHaveDifferentTypes) {
+  const std::string sources =
+      "train { npy { features: '" +
+      WriteFile("bytes.npy",
+                Npy(Numbers("|u1", 8, 2), BytesOf(Counting<uint8_t>(16, 1)))) +
+      "' features: '" +
+      WriteFile("doubles.npy", Gzip(Npy(Numbers("<f8", 9, 2),
+                                        BytesOf(Counting<double>(18, .125))))) +
+      "' labels: '" +
+      WriteFile("ints.npy",
+                Npy(Numbers("<i4", 8, 1), BytesOf(Counting<int32_t>(8, 1)))) +
+      "' labels: '" +
+      WriteFile("longs.npy",
+                Npy(Numbers("<i8", 9, 1), BytesOf(Counting<int64_t>(9, 1)))) +
+      "' first_row: 3 } }";
+  ExpectSameData(sources, TargetKind::kClass);
+  const auto data = Open(sources, TargetKind::kClass, /*stream=*/false);
+  Batch batch;
+  data->train->Gather({4, 13}, &batch);
+  EXPECT_THAT(
+      std::vector<float>(batch.features.data(), batch.features.data() + 4),
+      ElementsAre(14, 15, 2, 2.125f));
+  EXPECT_THAT(batch.labels, ElementsAre(7, 8));
 }
 
 TEST(StoredDataTest, TextsWithAnyStride) {

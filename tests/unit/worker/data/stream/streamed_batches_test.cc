@@ -41,8 +41,9 @@ class StreamedBatchesTest : public ::testing::Test {
   StreamedBatchesTest()
       : features_(WriteFile("counting_x.npy", CountingFeatures())),
         labels_(WriteFile("counting_y.npy", CountingLabels())) {
-    auto columns = StoreNpy(InputFiles({features_}), InputFiles({labels_}),
-                            RowRange{}, TargetKind::kClass);
+    auto columns = OpenNpy(
+        {.samples = InputFiles({features_}), .labels = InputFiles({labels_})},
+        {}, ReadOrder::kRandom);
     EXPECT_TRUE(columns.ok()) << columns.status();
     auto stored = StoredRows::Create(*std::move(columns));
     EXPECT_TRUE(stored.ok()) << stored.status();

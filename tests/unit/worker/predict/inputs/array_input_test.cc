@@ -75,18 +75,13 @@ TEST_F(ArrayInputTest, RowsOfSeveralFilesFollowOneAnother) {
       .range = {.first = 1, .count = 2}};
   auto input = OpenInput(preprocessing, options);
   TRIBUTARY_ASSERT_OK(input);
-  RawData data = *(*input)->Next(5);
-  EXPECT_THAT(data.bytes, ElementsAre(3, 4));
-  EXPECT_THAT(data.targets.labels, ElementsAre(1));
-  data = *(*input)->Next(5);
-  EXPECT_THAT(data.bytes, ElementsAre(5, 6));
-  EXPECT_THAT(data.targets.labels, ElementsAre(2));
+  const RawData data = *(*input)->Next(5);
+  EXPECT_THAT(data.bytes, ElementsAre(3, 4, 5, 6));
+  EXPECT_THAT(data.targets.labels, ElementsAre(1, 2));
   EXPECT_EQ((*input)->Next(5)->rows, 0);
 
   options.range = {.first = 4, .count = 0};
-  input = OpenInput(preprocessing, options);
-  TRIBUTARY_ASSERT_OK(input);
-  EXPECT_THAT((*input)->Next(5),
+  EXPECT_THAT(OpenInput(preprocessing, options),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        options.path +
                            ": wanted the rows from row 4 on, but there are 4"));

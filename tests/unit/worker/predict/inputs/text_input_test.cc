@@ -10,7 +10,7 @@
 #include "tests/unit/worker/predict/records.h"
 #include "worker/data/readers/text_reader.h"
 #include "worker/predict/inputs/input_rows.h"
-#include "worker/predict/inputs/token_reader.h"
+#include "worker/predict/inputs/known_tokens.h"
 
 namespace tributary {
 namespace {
@@ -100,10 +100,10 @@ TEST_F(TextInputTest, WithTargetsTheyAreTheSamplesOfTheTraining) {
   }
 }
 
-TEST_F(TextInputTest, UnknownTokensAreNamedWithTheirOffset) {
+TEST_F(TextInputTest, UnknownTokensAreNamedWithTheirNumber) {
   EXPECT_THAT(Samples("abcxde"),
               ElementsAre(::testing::HasSubstr(
-                  "offset 3: U+0078 is not in the training text")));
+                  "token 3 is 'x', which the training text does not have")));
   EXPECT_THAT(
       Samples("ab\xFF"),
       ElementsAre(::testing::HasSubstr("offset 2: byte ff is not UTF-8")));
@@ -117,7 +117,7 @@ TEST_F(TextInputTest, CharactersOfEveryLengthReadBack) {
   EXPECT_EQ(bytes, "a\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80");
   auto file = InputFile::OverBytes("text", bytes);
   ASSERT_TRUE(file.ok());
-  TokenReader reader(*std::move(file), text);
+  KnownTokens reader(*std::move(file), text);
   for (int id : {0, 1, 2, 3, -1}) EXPECT_EQ(reader.Next().value(), id);
 }
 
@@ -130,7 +130,7 @@ TEST_F(TextInputTest, ALongTextIsReadInPieces) {
   for (int i = 0; i < kCharacters; ++i) bytes += "\xE2\x82\xAC";
   auto file = InputFile::OverBytes("text", bytes);
   ASSERT_TRUE(file.ok());
-  TokenReader reader(*std::move(file), text);
+  KnownTokens reader(*std::move(file), text);
   for (int i = 0; i < kCharacters; ++i) ASSERT_EQ(reader.Next().value(), 0);
   EXPECT_EQ(reader.Next().value(), -1);
 }

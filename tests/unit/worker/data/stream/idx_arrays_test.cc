@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/data/readers/idx_reader.h"
-
 #include <string>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/unit/worker/data/data_files.h"
+#include "worker/data/stream/stored_arrays.h"
 
 namespace tributary {
 namespace {
@@ -17,9 +16,13 @@ absl::StatusOr<RawData> ReadImages(const std::string& images,
                                    const std::string& labels,
                                    RowRange range = {},
                                    TargetKind kind = TargetKind::kClass) {
-  const auto image_file = MemoryFile("images", images);
-  const auto label_file = MemoryFile("labels", labels);
-  return ReadIdx(image_file.get(), label_file.get(), range, kind);
+  auto columns = OpenIdx({.samples = InputFiles::OverBytes("images", images),
+                          .labels = InputFiles::OverBytes("labels", labels),
+                          .range = range,
+                          .kind = kind},
+                         ReadOrder::kSequential);
+  if (!columns.ok()) return columns.status();
+  return StoredRows::ReadAll(*std::move(columns));
 }
 
 // Three images of 2 x 2.
@@ -28,7 +31,7 @@ const std::string kImages =
         std::string("\x00\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\xff", 12));
 const std::string kLabels = Idx({3}, std::string("\x05\x00\x09", 3));
 
-TEST(IdxReaderTest, ReadsImagesAndLabels) {
+TEST(IdxArraysTest, ReadsImagesAndLabels) {
   for (const bool packed : {false, true}) {
     const absl::StatusOr<RawData> data =
         packed ? ReadImages(Gzip(kImages), Gzip(kLabels))
@@ -43,7 +46,7 @@ TEST(IdxReaderTest, ReadsImagesAndLabels) {
   }
 }
 
-TEST(IdxReaderTest, ReadsARangeOfRows) {
+TEST(IdxArraysTest, ReadsARangeOfRows) {
   const absl::StatusOr<RawData> data = ReadImages(kImages, kLabels, {1, 1});
   ASSERT_TRUE(data.ok()) << data.status();
   EXPECT_THAT(data->bytes, ElementsAre(4, 5, 6, 7));
@@ -53,7 +56,7 @@ TEST(IdxReaderTest, ReadsARangeOfRows) {
   EXPECT_EQ(rest->rows, 2);
 }
 
-TEST(IdxReaderTest, ARangeOutsideTheFileIsTold) {
+TEST(IdxArraysTest, ARangeOutsideTheFileIsTold) {
   EXPECT_EQ(ErrorOf(ReadImages(kImages, kLabels, {2, 2})),
             "images: wanted 2 rows from row 2 on, but there are 3");
   EXPECT_EQ(ErrorOf(ReadImages(kImages, kLabels, {3, 0})),
@@ -62,7 +65,7 @@ TEST(IdxReaderTest, ARangeOutsideTheFileIsTold) {
               HasSubstr("got -1"));
 }
 
-TEST(IdxReaderTest, BinaryAndRealTargetsAreNumbers) {
+TEST(IdxArraysTest, BinaryAndRealTargetsAreNumbers) {
   EXPECT_THAT(ErrorOf(ReadImages(kImages, kLabels, {}, TargetKind::kBinary)),
               HasSubstr("labels: row 0: wanted 0 or 1 as label, got 5"));
   EXPECT_THAT(
@@ -70,7 +73,7 @@ TEST(IdxReaderTest, BinaryAndRealTargetsAreNumbers) {
       ElementsAre(5.0f, 0.0f, 9.0f));
 }
 
-TEST(IdxReaderTest, WrongMagicIsTold) {
+TEST(IdxArraysTest, WrongMagicIsTold) {
   EXPECT_THAT(ErrorOf(ReadImages("PK\x03\x04", kLabels)),
               HasSubstr("images: offset 0: wanted the IDX magic of unsigned "
                         "bytes in at least 2 dimensions (00 00 08 02), got 50 "
@@ -85,12 +88,12 @@ TEST(IdxReaderTest, WrongMagicIsTold) {
               HasSubstr("images: offset 0: wanted 4 bytes of IDX magic"));
 }
 
-TEST(IdxReaderTest, CountsThatDisagreeAreTold) {
+TEST(IdxArraysTest, CountsThatDisagreeAreTold) {
   EXPECT_EQ(ErrorOf(ReadImages(kImages, Idx({2}, "ab"))),
-            "images holds 3 images, but labels holds 2 labels");
+            "images holds 3 rows, but labels holds 2");
 }
 
-TEST(IdxReaderTest, EveryCutOfEitherFileIsTold) {
+TEST(IdxArraysTest, EveryCutOfEitherFileIsTold) {
   for (const bool packed : {false, true}) {
     const std::string images = packed ? Gzip(kImages) : kImages;
     const std::string labels = packed ? Gzip(kLabels) : kLabels;
@@ -107,24 +110,24 @@ TEST(IdxReaderTest, EveryCutOfEitherFileIsTold) {
   }
 }
 
-TEST(IdxReaderTest, BytesAfterTheLastImageAreTold) {
+TEST(IdxArraysTest, BytesAfterTheLastImageAreTold) {
   EXPECT_THAT(ErrorOf(ReadImages(kImages + "x", kLabels)),
               HasSubstr("images: offset 28: wanted the end"));
   EXPECT_THAT(ErrorOf(ReadImages(kImages, kLabels + "x")),
               HasSubstr("labels: offset 11: wanted the end"));
 }
 
-TEST(IdxReaderTest, AbsurdExtentsAreRefusedBeforeMemoryIsTaken) {
+TEST(IdxArraysTest, AbsurdExtentsAreRefusedBeforeMemoryIsTaken) {
   EXPECT_THAT(ErrorOf(ReadImages(Idx({0xffffffff, 0xffffffff, 0xffffffff}, ""),
                                  kLabels)),
               HasSubstr("impossible IDX extents"));
   EXPECT_THAT(ErrorOf(ReadImages(Idx({0, 2, 2}, ""), Idx({0}, ""))),
               HasSubstr("impossible IDX extents [0]"));
   EXPECT_THAT(ErrorOf(ReadImages(Idx({3, 1 << 20, 1 << 20}, "abc"), kLabels)),
-              HasSubstr("announces 3298534883328 bytes of images"));
+              HasSubstr("announces 3298534883328 bytes of rows"));
   EXPECT_THAT(
       ErrorOf(ReadImages(Gzip(Idx({3, 1 << 20, 1 << 20}, "abc")), kLabels)),
-      HasSubstr("images, but the file holds at most"));
+      HasSubstr("rows, but the file holds at most"));
 }
 
 }  // namespace
