@@ -161,3 +161,99 @@ def test_samples_in_the_batches_of_a_step(monkeypatch: Any) -> None:
     with pytest.raises(tributary.Misuse, match="knows the rows"), cluster:
         for _ in cluster.resume(own(cluster, rows_of(4), 2), accumulate=2):
             cluster.samples = 2
+
+
+@pytest.mark.parametrize("left", [False, True])
+def test_a_loop_that_is_left_within_a_step_begins_it_anew(
+    monkeypatch: Any, left: bool
+) -> None:
+    cluster, optimizer, session = join(monkeypatch)
+    loader = own(cluster, rows_of(4), 2)
+    (weight,) = optimizer.param_groups[0]["params"]
+    with cluster:
+        for stop in (True, False) if left else (False,):
+            for _, (x,) in cluster.resume(loader, accumulate=2, finish=not stop):
+                ((weight * x).mean() / cluster.micro_batches).backward()
+                optimizer.step()
+                optimizer.zero_grad()
+                if stop:
+                    break
+    assert [float(g[0]) for g in session.gradients] == [2.5]
+
+
+@pytest.mark.parametrize("how", ["none", "zeros", "clip", "rest"])
+@pytest.mark.parametrize("last", [False, True])
+def test_the_gradients_of_earlier_batches_cannot_be_lost(
+    monkeypatch: Any, how: str, last: bool
+) -> None:
+    """Also where the next batch has no gradient for the parameter."""
+    monkeypatch.setattr(fake_native.Session, "world", 1)
+    model = torch.nn.ModuleList([torch.nn.Linear(1, 1), torch.nn.Linear(1, 1)])
+    cluster, optimizer, _ = start(model)
+    loader = own(cluster, rows_of(6), 2)
+
+    def spoil() -> None:
+        if how == "clip":
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        elif how == "rest":
+            model[0].weight.grad = None
+        else:
+            model.zero_grad(set_to_none=how == "none")
+
+    with pytest.raises(tributary.Misuse, match="gradient of .* was (remo|chan)"):
+        for number, (_, (x,)) in enumerate(cluster.resume(loader, accumulate=3)):
+            if number == (2 if last else 1):
+                spoil()
+            model[0 if number == 0 else 1](x).sum().backward()
+            optimizer.step()
+    cluster.fail("test")
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_autograd_may_add_up_gradients_in_its_own_way(
+    sparse: bool, create_graph: bool
+) -> None:
+    model = torch.nn.Embedding(8, 1, sparse=sparse)
+    cluster, optimizer, session = start(model)
+    loader = own(cluster, torch.utils.data.TensorDataset(torch.arange(6)), 2)
+    with cluster:
+        for _, (x,) in cluster.resume(loader, accumulate=3):
+            optimizer.zero_grad()
+            (model(x).sum()).backward(create_graph=create_graph)
+            optimizer.step()
+    assert session.gradients[0].tolist() == [1.0] * 6 + [0.0] * 2
+
+
+@pytest.mark.parametrize("accumulate", [1, 3])
+def test_buffers_do_not_see_rows_that_count_nothing(
+    monkeypatch: Any, accumulate: int
+) -> None:
+    """5 rows in batches of 2 on each of 2 ranks: rank 1 has rows 2, 4 and then row 2
+    once more, of weight 0."""
+
+    class Counts(torch.nn.Linear):
+        def __init__(self) -> None:
+            super().__init__(1, 1)
+            self.register_buffer("rows", torch.zeros(1))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.rows += len(x)
+            return super().forward(x)
+
+    monkeypatch.setenv("TRIBUTARY_RANK", "1")
+    monkeypatch.setenv("TRIBUTARY_WORLD_SIZE", "2")
+    monkeypatch.setattr(fake_native.Session, "world", 2)
+    model = Counts()
+    cluster, optimizer, session = start(model)
+    loader = own(cluster, rows_of(5), 2)
+    sent = session.names.index("rows") if session.names else 0
+    counts = []
+    with cluster:
+        for _, (x,) in cluster.resume(loader, accumulate=accumulate):
+            optimizer.zero_grad()
+            model(x).sum().backward()
+            optimizer.step()
+            if not cluster.accumulating:
+                counts.append(float(session.gradients[sent][0]))
+    assert counts == ([2.0, 2.0] if accumulate == 1 else [2.0])

@@ -10,6 +10,8 @@ import torch
 from models import assert_equal_weights, batch, loss_of, mlp, start
 from torch.optim import lr_scheduler
 
+import tributary.torch as tributary
+
 
 def groups_of(model: torch.nn.Module) -> list[dict[str, Any]]:
     weights = [p for p in model.parameters() if p.dim() > 1]
@@ -148,7 +150,6 @@ def test_unscaling_before_step_is_not_done_twice() -> None:
     cluster, optimizer, _ = start(ours, scaler=scaler)
     scaler.scale(loss_of(ours, batch())).backward()
     scaler.unscale_(optimizer)
-    torch.nn.utils.clip_grad_norm_(ours.parameters(), 1e9)  # allowed here
     scaler.step(optimizer)
     scaler.update()
     rival = torch.optim.SGD(theirs.parameters(), lr=0.1)
@@ -156,6 +157,21 @@ def test_unscaling_before_step_is_not_done_twice() -> None:
     rival.step()
     assert_equal_weights(ours, theirs)
     cluster.finish()
+
+
+@pytest.mark.parametrize("unscale", [True, False])
+def test_a_rank_cannot_clip_its_own_gradient_before_the_mean(unscale: bool) -> None:
+    model = mlp()
+    scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+    cluster, optimizer, session = start(model, scaler=scaler)
+    scaler.scale(loss_of(model, batch())).backward()
+    if unscale:
+        scaler.unscale_(optimizer)
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    with pytest.raises(tributary.Misuse, match="of this rank alone; clip with clus"):
+        scaler.step(optimizer)
+    assert session.calls == []
+    cluster.fail("test")
 
 
 @pytest.mark.parametrize("mine_is_finite", [True, False])

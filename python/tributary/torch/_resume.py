@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tributary._checks import count
-from tributary._errors import Misuse
+from tributary._errors import Error, Misuse
 from tributary.torch._loaders import look_into
-from tributary.torch._schedules import FollowedScheduler
+from tributary.torch._schedules import schedules_of
 from tributary.torch._seeds import reseed
 from tributary.torch.optimizer import Optimizer
 
@@ -70,9 +70,13 @@ class Loop:
         if options.finish and cluster._joined().position is None:
             cluster._check_rounds(options.epochs * self._steps_per_epoch)
         self._said = False  # how the job's rows are taken
-        self._step_scheduler, self._epoch_scheduler = (
-            None if scheduler is None else FollowedScheduler(scheduler, optimizer)
-            for scheduler in (options.step_scheduler, options.epoch_scheduler)
+        self._began: int | None = None  # the job's step then
+        self._follows_another = False  # which has trained in another way
+        self._schedules = schedules_of(
+            optimizer._schedules,
+            optimizer,
+            options.step_scheduler,
+            options.epoch_scheduler,
         )
 
     def run(self) -> Iterator[tuple[int, Any]]:
@@ -91,6 +95,8 @@ class Loop:
             optimizer._in_loop = False
             optimizer._holding = False
             if optimizer._steps is not None:
+                if optimizer._steps.accumulated:  # left within a step
+                    optimizer.zero_grad()
                 optimizer._steps.quiet = False
                 optimizer._steps.batch.total = None
                 optimizer._steps.end_weighing()
@@ -103,6 +109,7 @@ class Loop:
         if position is None:
             position = (0, 0)
         if position[0] >= self._options.epochs:
+            self._follow_to_the_end()
             return False
         if not self._said:
             session.set_data(**self._data())
@@ -110,6 +117,16 @@ class Loop:
                 self._cluster._check_rounds(session.steps_of(self._options.epochs))
             self._said = True
         return session.position[0] < self._options.epochs
+
+    def _follow_to_the_end(self) -> None:
+        """A later loop finds the rates as this one leaves them."""
+        epochs = self._options.epochs
+        if epochs > 0:
+            last = self._cluster._joined().steps_of(epochs) - 1
+            self._follow(last, epochs - 1)
+
+    def _follow(self, step: int, epoch: int) -> None:
+        self._schedules.go_to(step, epoch, self._cluster._joined().steps_of)
 
     def _data(self) -> dict[str, Any]:
         """How steps take rows. If it is unknown which rows a loader yields, each
@@ -121,7 +138,8 @@ class Loop:
                 "rows": self._steps_per_epoch,
                 "global_batch": 1,
                 "accumulation": 1,
-                "order": f"a loader of each of {world} ranks, {accumulate} batches a step",
+                "order": f"a loader of each of {world} ranks, "
+                f"{accumulate} batches a step",
             }
         return {
             "rows": min(sampler.counted, self._batches * batch_size * world),
@@ -138,15 +156,13 @@ class Loop:
 
     def _epoch(self) -> Iterator[tuple[int, Any]]:
         """The rest of the epoch of the position, or up to a change of it."""
+        self._check_begin()
         epoch, row = self._cluster._joined().position
         first = self._first(row)
         batches = self._batches_of(epoch, first)
         while first < self._batches:
             position = self._cluster.steps
-            if self._step_scheduler is not None:
-                self._step_scheduler.go_to(position)
-            if self._epoch_scheduler is not None:
-                self._epoch_scheduler.go_to(epoch)
+            self._follow(position, epoch)
             yield from self._step(epoch, position, first, batches)
             steps_now = self._optimizer.sending
             if steps_now.moved or steps_now.ended:
@@ -162,6 +178,31 @@ class Loop:
             first += self._options.accumulate
         if self._options.on_epoch_end is not None:
             self._options.on_epoch_end(epoch)
+
+    def _check_begin(self) -> None:
+        """Error: the job has gone back to steps of an earlier loop that has trained in
+        another way. The program cannot return to it."""
+        steps = self._cluster.steps
+        if self._began is None:
+            before = self._optimizer._loop
+            self._began = steps
+            self._follows_another = before is not None and not self._trains_as(before)
+            self._optimizer._loop = self
+        elif steps < self._began and self._follows_another:
+            raise Error(
+                f"the job went back to step {steps}, before this loop over "
+                "cluster.resume, which an earlier loop with another loader, "
+                "accumulate or scheduler has trained; continue the run with "
+                "tributary run --resume"
+            )
+
+    def _trains_as(self, other: Loop) -> bool:
+        return (
+            self._loader is other._loader
+            and self._schedules is other._schedules
+            and self._options.accumulate == other._options.accumulate
+            and self._options.reseed == other._options.reseed
+        )
 
     def _step(
         self, epoch: int, position: int, first: int, batches: Iterator[Any]
@@ -182,6 +223,8 @@ class Loop:
             batch = self._next(batches, number)
             steps.batch.data_seconds += time.monotonic() - started
             steps.share = _share(rows, number - first)
+            if rows[number - first] is not None and rows[number - first][0] == 0:
+                steps.spare_buffers()
             optimizer._holding = steps.quiet = number < last
             yield epoch, batch
             optimizer._holding = steps.quiet = False

@@ -16,6 +16,7 @@ from tributary import _native
 from tributary._errors import Misuse, Stopped
 from tributary.torch._bits import EXACT_INTEGERS, bytes_of
 from tributary.torch._declare import Entry, Role
+from tributary.torch._kept import Kept
 from tributary.torch._memory import Weights, make_sender
 from tributary.torch._sent import Sent
 
@@ -77,12 +78,14 @@ class Steps:
         # has a hook.
         self.share = 1.0
         self._weighing: list[torch.utils.hooks.RemovableHandle] = []
+        self._spared: list[tuple[torch.Tensor, torch.Tensor]] = []
         self.moved = False  # the last step ended at another position
         self.ended = False  # the job has no further step
         self._begun: _native.Next | None = None
         self._step_rates: list[float] = []
         self._final: set[int] = set()  # whose gradient is; also sent, unless deferred
         self._sent: dict[int, Sent] = {}
+        self._kept: dict[int, Kept] = {}  # gradients that have not been sent yet
         self._last_end = time.monotonic()
         self._hooks = self._add_hooks()
         self.write_back()
@@ -106,8 +109,8 @@ class Steps:
         self.end_weighing()
         this = weakref.ref(self)
         self._weighing = [
-            entry.tensor.register_hook(functools.partial(_weigh, this))
-            for entry in self._entries
+            entry.tensor.register_hook(functools.partial(_weigh, this, index))
+            for index, entry in enumerate(self._entries)
             if entry.role is Role.TRAINED and entry.tensor.requires_grad
         ]
 
@@ -153,6 +156,8 @@ class Steps:
         """A hook of autograd: the gradient of the step, or of a part of it."""
         if self.quiet:
             self.accumulated = True
+            if self._weighing:
+                self._keep(index)
             return
         with self._lock:
             name = self._entries[index].name
@@ -167,7 +172,35 @@ class Steps:
                 self._begin()
                 if self._begun is _native.Next.STEP:
                     self._send(index)
+                self._kept.pop(index, None)
+            else:
+                self._keep(index)
             self._final.add(index)
+
+    def _keep(self, index: int) -> None:
+        gradient = self._entries[index].tensor.grad
+        if gradient is not None:
+            self._kept[index] = Kept(self._entries[index].name, gradient)
+
+    def check_kept(self, index: int, unscaled: bool = False) -> None:
+        """Misuse: something but autograd has changed a gradient since backward."""
+        if index in self._kept:
+            self._kept[index].check(self._entries[index].tensor.grad, unscaled)
+
+    def spare_buffers(self) -> None:
+        """The rest of the step's batches have no row that counts, so the step leaves
+        the buffers with their present values. Counters of batches go on."""
+        if not self._spared:
+            self._spared = [
+                (entry.tensor, entry.tensor.detach().clone())
+                for entry in self._entries
+                if entry.role is Role.BUFFER and entry.tensor.is_floating_point()
+            ]
+
+    def forget(self) -> None:
+        """The program has dropped the gradients, which are to be computed anew."""
+        self.accumulated = False
+        self._kept.clear()
 
     def _begin(self) -> None:
         if self._begun is not None:
@@ -199,11 +232,16 @@ class Steps:
     # The end of a step.
 
     def finish(
-        self, loss: Callable[[], float], scale: torch.Tensor | None = None
+        self,
+        loss: Callable[[], float],
+        scale: torch.Tensor | None = None,
+        *,
+        unscaled: bool = False,
     ) -> None:
         """Sends the remaining gradients and waits for the weights.
 
         Parameters without a gradient count as zeros. loss: the rank's mean.
+        unscaled: a GradScaler has unscaled the gradients, which are deferred.
         Sets `moved` or `ended` when the job goes on elsewhere or not at all.
         """
         started = time.monotonic()
@@ -215,6 +253,10 @@ class Steps:
             )
         self.moved = False
         try:
+            for index in self._kept:
+                self.check_kept(index, unscaled)
+            for tensor, before in self._spared:
+                tensor.detach().copy_(before)
             if self._begun is not None:
                 self._check_begun()
             self._begin()
@@ -238,7 +280,8 @@ class Steps:
             for sent in self._sent.values():
                 sent.release()
             self._sent.clear()
-            self.accumulated = False
+            self.forget()
+            self._spared.clear()
             self.batch.data_seconds = 0.0
             self._last_end = time.monotonic()
 
@@ -327,9 +370,15 @@ def _gradient_is_final(
         steps.gradient_is_final(index)
 
 
-def _weigh(this: weakref.ref[Steps], gradient: torch.Tensor) -> torch.Tensor | None:
+def _weigh(
+    this: weakref.ref[Steps], index: int, gradient: torch.Tensor
+) -> torch.Tensor | None:
+    """A hook of autograd, before the gradient is added to those of the step."""
     steps = this()
-    if steps is None or steps.share == 1.0:
+    if steps is None:
+        return None
+    steps.check_kept(index)
+    if steps.share == 1.0:
         return None
     # Rows of weight 0 do not count, whatever their gradient is.
     return gradient * steps.share if steps.share else torch.zeros_like(gradient)

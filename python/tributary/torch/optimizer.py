@@ -17,6 +17,7 @@ from tributary._errors import Misuse
 from tributary._optimizers import kind_of
 from tributary.torch._declare import Declared, Role
 from tributary.torch._memory import Weights
+from tributary.torch._schedules import Schedules
 from tributary.torch._step import Steps
 
 Loss = Callable[[], float]
@@ -58,6 +59,8 @@ class Optimizer(torch.optim.Optimizer):
         # Set by the loop over cluster.resume.
         self._holding = False  # this batch is not the last of its step
         self._in_loop = False  # which takes several batches a step
+        self._schedules: list[Schedules] = []  # of the loops so far
+        self._loop: Any = None  # the last one that has trained
 
     def _start(
         self,
@@ -179,7 +182,11 @@ class Optimizer(torch.optim.Optimizer):
                 "a backward() outside of it"
             )
         given = loss if loss is not None else self._loss
-        steps.finish(lambda: 0.0 if given is None else number("loss", given), scale)
+        steps.finish(
+            lambda: 0.0 if given is None else number("loss", given),
+            scale,
+            unscaled=scale is None and hasattr(self, "found_inf"),
+        )
         self._loss = None
         if self._scaler is not None and hasattr(self, "found_inf"):
             self._tell_scaler()
@@ -195,9 +202,11 @@ class Optimizer(torch.optim.Optimizer):
     def zero_grad(self, set_to_none: bool = True) -> None:
         """As torch's. Between the batches of one step (cluster.resume with
         accumulate) it does nothing."""
-        accumulated = self._steps is not None and self._steps.accumulated
-        if not (self._in_loop and accumulated):
+        steps = self._steps
+        if steps is None or not (self._in_loop and steps.accumulated):
             super().zero_grad(set_to_none)
+            if steps is not None:
+                steps.forget()
 
     @contextmanager
     def _quiet(self) -> Iterator[None]:
