@@ -40,3 +40,27 @@ def assert_equal_weights(a: torch.nn.Module, b: torch.nn.Module) -> None:
     pairs = zip(a.named_parameters(), b.parameters(), strict=True)
     for (name, one), other in pairs:
         torch.testing.assert_close(one, other, rtol=1e-6, atol=1e-7, msg=name)
+
+
+def train(
+    cluster: tributary.Cluster,
+    optimizer: tributary.Optimizer,
+    loader: Any,
+    stop: int | None = None,
+    **options: Any,
+) -> list[tuple[int, list[int]]]:
+    """(epoch, rows) of each batch, from the loader's rows."""
+    seen = []
+    weight = optimizer.param_groups[0]["params"][0]
+    for epoch, rows in cluster.resume(loader, **options):
+        seen.append((epoch, rows.tolist()))
+        optimizer.zero_grad()
+        weight.sum().backward()
+        optimizer.step()
+        if len(seen) == stop:
+            break
+    return seen
+
+
+def one_weight() -> torch.nn.Module:
+    return torch.nn.Linear(1, 1, bias=False)

@@ -150,28 +150,26 @@ TEST(StoredDataTest, ArraysOfEveryTypeInSeveralFiles) {
 }
 
 TEST(StoredDataTest, FilesOfOneSourceMayHaveDifferentTypes) {
+  const auto file = [](const std::string& field, const std::string& bytes) {
+    return field.substr(0, field.size() - 1) + ": '" + WriteFile(field, bytes) +
+           "' ";
+  };
+  const std::string bytes = BytesOf(Counting<uint8_t>(16, 1));
+  const std::string doubles = BytesOf(Counting<double>(18, .125));
   const std::string sources =
-      "train { npy { features: '" +
-      WriteFile("bytes.npy",
-                Npy(Numbers("|u1", 8, 2), BytesOf(Counting<uint8_t>(16, 1)))) +
-      "' features: '" +
-      WriteFile("doubles.npy", Gzip(Npy(Numbers("<f8", 9, 2),
-                                        BytesOf(Counting<double>(18, .125))))) +
-      "' labels: '" +
-      WriteFile("ints.npy",
-                Npy(Numbers("<i4", 8, 1), BytesOf(Counting<int32_t>(8, 1)))) +
-      "' labels: '" +
-      WriteFile("longs.npy",
-                Npy(Numbers("<i8", 9, 1), BytesOf(Counting<int64_t>(9, 1)))) +
-      "' first_row: 3 } }";
+      "train { npy { first_row: 3 " +
+      file("features0", Npy(Numbers("|u1", 8, 2), bytes)) +
+      file("features1", Gzip(Npy(Numbers("<f8", 9, 2), doubles))) +
+      file("labels0", Npy(Numbers("|u1", 8, 1), bytes.substr(0, 8))) +
+      file("labels1", Npy(Numbers("<f8", 9, 1), std::string(72, 0))) + "} }";
   ExpectSameData(sources, TargetKind::kClass);
   const auto data = Open(sources, TargetKind::kClass, /*stream=*/false);
   Batch batch;
   data->train->Gather({4, 13}, &batch);
-  EXPECT_THAT(
-      std::vector<float>(batch.features.data(), batch.features.data() + 4),
-      ElementsAre(14, 15, 2, 2.125f));
-  EXPECT_THAT(batch.labels, ElementsAre(7, 8));
+  const float* features = batch.features.data();
+  EXPECT_THAT(std::vector<float>(features, features + 4),
+              ElementsAre(14, 15, 2, 2.125f));
+  EXPECT_THAT(batch.labels, ElementsAre(7, 0));
 }
 
 TEST(StoredDataTest, TextsWithAnyStride) {
@@ -308,25 +306,34 @@ TEST(StoredDataTest, ArraysThatDoNotFitTogetherAreRefused) {
       HasSubstr("more follows than the header announces"));
 }
 
-TEST(StoredDataTest, AFileThatBecomesShorterIsAnError) {
-  const std::string x =
-      WriteFile("shrinks.npy",
-                Npy(Numbers("<f4", 10, 2), BytesOf(Counting<float>(20, 1))));
-  const std::string y = WriteFile(
+// A source of ten rows of two numbers, opened from disk.
+struct ChangingFiles {
+  std::string x = WriteFile(
+      "x.npy", Npy(Numbers("<f4", 10, 2), BytesOf(Counting<float>(20, 1))));
+  std::string y = WriteFile(
       "y.npy", Npy(Numbers("<i4", 10, 1), BytesOf(Counting<int32_t>(10, 1))));
-  const auto data =
-      Open("train { npy { features: '" + x + "' labels: '" + y + "' } }",
-           TargetKind::kClass, /*stream=*/true);
-  ASSERT_TRUE(data.ok()) << data.status();
-  ASSERT_EQ(truncate(x.c_str(), 150), 0);
+
+  TrainTest Open() const {
+    auto data = tributary::Open(
+        "train { npy { features: '" + x + "' labels: '" + y + "' } }",
+        TargetKind::kClass, /*stream=*/true);
+    EXPECT_TRUE(data.ok()) << data.status();
+    return *std::move(data);
+  }
+};
+
+TEST(StoredDataTest, AFileThatBecomesShorterIsAnError) {
+  const ChangingFiles files;
+  const TrainTest data = files.Open();
+  ASSERT_EQ(truncate(files.x.c_str(), 150), 0);
   Batch batch;
-  const absl::Status status = data->train->Fetch({3}, &batch);
+  const absl::Status status = data.train->Fetch({3}, &batch);
   EXPECT_TRUE(absl::IsDataLoss(status)) << status;
   EXPECT_THAT(std::string(status.message()),
-              HasSubstr("shrinks.npy: offset 152: wanted 8 bytes, but the file "
+              HasSubstr("x.npy: offset 152: wanted 8 bytes, but the file "
                         "ends after 0; it was longer when the job began"));
   // Its first rows are still there, but not the whole set.
-  EXPECT_TRUE(absl::IsDataLoss(data->train->Fetch({0, 1}, &batch)));
+  EXPECT_TRUE(absl::IsDataLoss(data.train->Fetch({0, 1}, &batch)));
 }
 
 // Sets the time of the last change, so that no test depends on the clock.
@@ -344,22 +351,6 @@ void Overwrite(const std::string& path, int64_t offset,
   file.close();
   SetModified(path, 1'000'000'000);
 }
-
-// A source of ten rows of two numbers, opened from disk.
-struct ChangingFiles {
-  std::string x = WriteFile(
-      "x.npy", Npy(Numbers("<f4", 10, 2), BytesOf(Counting<float>(20, 1))));
-  std::string y = WriteFile(
-      "y.npy", Npy(Numbers("<i4", 10, 1), BytesOf(Counting<int32_t>(10, 1))));
-
-  TrainTest Open() const {
-    auto data = tributary::Open(
-        "train { npy { features: '" + x + "' labels: '" + y + "' } }",
-        TargetKind::kClass, /*stream=*/true);
-    EXPECT_TRUE(data.ok()) << data.status();
-    return *std::move(data);
-  }
-};
 
 constexpr int64_t kNpyHeaderBytes = 128;
 
