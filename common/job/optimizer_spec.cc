@@ -159,6 +159,14 @@ absl::Status ResolveParameterGroups(const Places& places,
   return absl::OkStatus();
 }
 
+absl::StatusOr<LearningRateSchedule> LearningRateScheduleOf(
+    const v1::JobSpec& job, int64_t total_steps) {
+  return LearningRateSchedule::Create(
+      job.training().learning_rate_schedule(),
+      OptimizerOptionsOf(job.training().optimizer()).learning_rate,
+      total_steps);
+}
+
 absl::StatusOr<std::vector<ParameterGroup>> ParameterGroupsOf(
     const v1::JobSpec& job, int64_t total_steps) {
   const v1::TrainingSpec& training = job.training();

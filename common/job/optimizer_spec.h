@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/job/learning_rate_schedule.h"
 #include "common/optimizer/optimizer_options.h"
 #include "common/optimizer/parameter_group.h"
 #include "common/schema/field_rule.h"
@@ -43,6 +44,11 @@ std::string ParameterGroupPath(int group);
 // optimizer.
 absl::Status ResolveParameterGroups(const Places& places,
                                     v1::TrainingSpec* training);
+
+// The learning rates of training.optimizer in a resolved job. Errors as in
+// LearningRateSchedule::Create.
+absl::StatusOr<LearningRateSchedule> LearningRateScheduleOf(
+    const v1::JobSpec& job, int64_t total_steps);
 
 // The groups of a resolved job, each with its schedule. Errors as in
 // LearningRateSchedule::Create.

@@ -42,10 +42,7 @@ int64_t NamedLength(const v1::ScheduleSpec& schedule) {
 std::optional<LearningRateSchedule> ScheduleOf(const v1::JobSpec& job,
                                                int64_t total_steps) {
   if (total_steps < 1 || total_steps == kOpenEnd) return std::nullopt;
-  auto schedule = LearningRateSchedule::Create(
-      job.training().learning_rate_schedule(),
-      OptimizerOptionsOf(job.training().optimizer()).learning_rate,
-      total_steps);
+  auto schedule = LearningRateScheduleOf(job, total_steps);
   if (!schedule.ok()) return std::nullopt;
   return *std::move(schedule);
 }

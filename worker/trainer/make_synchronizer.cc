@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/job/job_options.h"
-#include "common/job/learning_rate_schedule.h"
+#include "common/job/optimizer_spec.h"
 #include "common/plan/model_cut.h"
 #include "common/plan/plan_codec.h"
 #include "common/status/status_macros.h"
@@ -24,12 +24,8 @@ using SynchronizerOr = absl::StatusOr<std::unique_ptr<GradientSynchronizer>>;
 using RateOr = absl::StatusOr<std::function<double(int64_t step)>>;
 
 RateOr LearningRateOf(const v1::JobSpec& job, int64_t total_steps) {
-  TRIBUTARY_ASSIGN_OR_RETURN(
-      LearningRateSchedule schedule,
-      LearningRateSchedule::Create(
-          job.training().learning_rate_schedule(),
-          OptimizerOptionsOf(job.training().optimizer()).learning_rate,
-          total_steps));
+  TRIBUTARY_ASSIGN_OR_RETURN(LearningRateSchedule schedule,
+                             LearningRateScheduleOf(job, total_steps));
   return [schedule = std::move(schedule)](int64_t step) {
     return schedule.At(step);
   };

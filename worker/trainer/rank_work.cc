@@ -12,7 +12,7 @@
 #include "common/job/job_course.h"
 #include "common/job/job_files.h"
 #include "common/job/job_options.h"
-#include "common/job/learning_rate_schedule.h"
+#include "common/job/optimizer_spec.h"
 #include "common/layers/model_costs.h"
 #include "common/plan/planned_parameters.h"
 #include "common/status/status_macros.h"
@@ -237,10 +237,7 @@ void RankWork::ReportStep(const v1::StepReport& report, int64_t prefetched) {
 absl::Status RankWork::TrainSteps() {
   TRIBUTARY_ASSIGN_OR_RETURN(
       LearningRateSchedule schedule,
-      LearningRateSchedule::Create(
-          job_.training().learning_rate_schedule(),
-          OptimizerOptionsOf(job_.training().optimizer()).learning_rate,
-          steps_->total_steps()));
+      LearningRateScheduleOf(job_, steps_->total_steps()));
   Trainer trainer({.spec = &job_,
                    .job = this,
                    .ops = ops_.get(),

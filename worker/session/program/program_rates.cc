@@ -11,12 +11,8 @@ namespace tributary {
 
 absl::StatusOr<std::unique_ptr<ProgramRates>> ProgramRates::Create(
     const v1::JobSpec& job, int64_t total_steps) {
-  TRIBUTARY_ASSIGN_OR_RETURN(
-      LearningRateSchedule schedule,
-      LearningRateSchedule::Create(
-          job.training().learning_rate_schedule(),
-          OptimizerOptionsOf(job.training().optimizer()).learning_rate,
-          total_steps));
+  TRIBUTARY_ASSIGN_OR_RETURN(LearningRateSchedule schedule,
+                             LearningRateScheduleOf(job, total_steps));
   TRIBUTARY_ASSIGN_OR_RETURN(std::vector<ParameterGroup> groups,
                              ParameterGroupsOf(job, total_steps));
   return std::unique_ptr<ProgramRates>(
