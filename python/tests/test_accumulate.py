@@ -225,12 +225,12 @@ def test_autograd_may_add_up_gradients_in_its_own_way(
     assert session.gradients[0].tolist() == [1.0] * 6 + [0.0] * 2
 
 
-@pytest.mark.parametrize("accumulate", [1, 3])
+@pytest.mark.parametrize(("accumulate", "left"), [(1, 0), (3, 0), (3, 2)])
 def test_buffers_do_not_see_rows_that_count_nothing(
-    monkeypatch: Any, accumulate: int
+    monkeypatch: Any, accumulate: int, left: int
 ) -> None:
     """5 rows in batches of 2 on each of 2 ranks: rank 1 has rows 2, 4 and then row 2
-    once more, of weight 0."""
+    once more, of weight 0. left: a loop before is left after so many batches."""
 
     class Counts(torch.nn.Linear):
         def __init__(self) -> None:
@@ -250,10 +250,20 @@ def test_buffers_do_not_see_rows_that_count_nothing(
     sent = session.names.index("rows") if session.names else 0
     counts = []
     with cluster:
+        for number, (_, (x,)) in enumerate(
+            cluster.resume(loader, accumulate=accumulate, finish=False)
+            if left
+            else ()
+        ):
+            loss = model(x).sum()
+            if number + 1 == left:
+                break
+            loss.backward()
+            optimizer.step()
         for _, (x,) in cluster.resume(loader, accumulate=accumulate):
             optimizer.zero_grad()
             model(x).sum().backward()
             optimizer.step()
             if not cluster.accumulating:
                 counts.append(float(session.gradients[sent][0]))
-    assert counts == ([2.0, 2.0] if accumulate == 1 else [2.0])
+    assert counts == ([2.0, 2.0] if accumulate == 1 else [6.0] if left else [2.0])

@@ -115,9 +115,11 @@ class Steps:
         ]
 
     def end_weighing(self) -> None:
+        """Ends that, and what a step that the loop has left would have restored."""
         for hook in self._weighing:
             hook.remove()
         self._weighing.clear()
+        self._spared.clear()
 
     @property
     def has_gradients(self) -> bool:
