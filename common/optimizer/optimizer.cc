@@ -76,7 +76,8 @@ OptimizerStep Optimizer::Prepare(int64_t step, double learning_rate,
 }
 
 // A running average w moves towards the received value x by plain SGD on (w -
-// x)^2 / 2: the gradient is w - x, so w becomes w - rate (w - x).
+// x)^2 / 2: the gradient is w - x, so w becomes w - rate (w - x). With rate 1
+// it becomes 0 w + x, which is x whatever w was; w - (w - x) would round.
 OptimizerStep Optimizer::StepFor(const ParameterSpec& parameter,
                                  const OptimizerStep& prepared) const {
   if (!parameter.is_running()) {
@@ -85,7 +86,8 @@ OptimizerStep Optimizer::StepFor(const ParameterSpec& parameter,
   OptimizerStep step;
   step.kind = IndexOf(*FindOptimizerKind("sgd"));
   step.gradient_scale = -1;
-  step.weight_decay = 1;
+  step.weight_scale = RunningScale(parameter);
+  step.weight_decay = step.weight_scale;
   step.rate = static_cast<float>(RunningRate(parameter));
   return step;
 }

@@ -98,6 +98,10 @@ class Optimizer {
   double RunningRate(const ParameterSpec& parameter) const {
     return options_.takes_running_averages ? 1 : parameter.running_momentum;
   }
+  // The weight_scale of such a step: 0 where the received value replaces it.
+  float RunningScale(const ParameterSpec& parameter) const {
+    return RunningRate(parameter) == 1 ? 0.0f : 1.0f;
+  }
   // True when the same step updates both parameters.
   bool StepsAlike(const ParameterSpec& a, const ParameterSpec& b) const {
     return Decays(a) == Decays(b) && a.running_momentum == b.running_momentum;

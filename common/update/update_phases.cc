@@ -30,7 +30,8 @@ std::vector<UpdatePhases::Move> UpdatePhases::Moves(
     const Optimizer& optimizer = optimizer_.of_group(group);
     if (parameters[p].is_running()) {
       moves.push_back(
-          {.rate = static_cast<float>(optimizer.RunningRate(parameters[p]))});
+          {.rate = static_cast<float>(optimizer.RunningRate(parameters[p])),
+           .weight_scale = optimizer.RunningScale(parameters[p])});
       continue;
     }
     const double rate = optimizer.DirectionRate(
@@ -60,10 +61,11 @@ void MakeDirection(Ops& ops, const Optimizer& optimizer,
                    const float* gradient, const float* weight, float* direction,
                    float* const* state) {
   if (parameter.is_running()) {
-    // The direction w - x of a running average. Applying it with RunningRate
-    // gives the same bits as the step of Optimizer::StepFor.
+    // The direction w - x of a running average, or -x if x replaces it.
+    // Applying it with RunningRate and RunningScale gives the same bits as the
+    // step of Optimizer::StepFor.
     const float* const parts[] = {weight, gradient};
-    const float weights[] = {1, -1};
+    const float weights[] = {optimizer.RunningScale(parameter), -1};
     ops.WeightedSum(n, 2, parts, weights, direction);
     return;
   }

@@ -111,7 +111,10 @@ OptimizerStep BlockState::StepFor(const Run& run,
                                   const OptimizerSteps& prepared) const {
   OptimizerStep step = options_.optimizer->of_group(run.group).StepFor(
       *run.like, prepared[run.group]);
-  if (run.like->is_running() && !aggregator_.has_samples()) step.rate = 0;
+  if (run.like->is_running() && !aggregator_.has_samples()) {
+    step.rate = 0;
+    step.weight_scale = 1;
+  }
   return step;
 }
 

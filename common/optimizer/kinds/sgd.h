@@ -8,7 +8,8 @@ namespace tributary {
 struct SgdRule : NoState {
   TRIBUTARY_HOST_DEVICE static float Update(const OptimizerStep& p,
                                             float gradient, float weight) {
-    return weight - p.rate * DecayedGradient(p, gradient, weight);
+    return weight * p.weight_scale -
+           p.rate * DecayedGradient(p, gradient, weight);
   }
 };
 

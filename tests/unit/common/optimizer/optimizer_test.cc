@@ -142,22 +142,30 @@ TEST(OptimizerTest, ARunningAverageMovesToWhatComesByItsOwnMomentum) {
   }
 }
 
-// LAMB's two phases make the bits of the one.
+// LAMB's two phases make the bits of the one, and momentum 1 takes the value as
+// it comes: w - (w - x) would make 0.125 of 0.1 after 1e6, and 0 after 1e8.
 TEST(OptimizerTest, ARunningAverageMovesAlikeInTwoPhases) {
-  const ParameterSpec running = {
-      .name = "m", .shape = {2}, .running_momentum = 0.1};
-  const Optimizer optimizer(Options("lamb"));
-  const OptimizerStep prepared = optimizer.Prepare(1, 1, 1);
-  const std::unique_ptr<Ops> ops = CreateCpuOps();
-  const std::vector<float> average = {1.1f, -0.3f}, value = {0.7f, 12.3f};
-  std::vector<float> once(2), direction(2), twice(2);
-  ops->OptimizerUpdate(optimizer.StepFor(running, prepared), 2, value.data(),
-                       average.data(), once.data(), nullptr);
-  MakeDirection(*ops, optimizer, running, prepared, 2, value.data(),
-                average.data(), direction.data(), nullptr);
-  ops->ApplyDirection(2, static_cast<float>(optimizer.RunningRate(running)), 1,
-                      direction.data(), average.data(), twice.data());
-  EXPECT_EQ(once, twice);
+  for (const double momentum : {0.1, 1.0}) {
+    const ParameterSpec running = {
+        .name = "m", .shape = {4}, .running_momentum = momentum};
+    const Optimizer optimizer(Options("lamb"));
+    const OptimizerStep prepared = optimizer.Prepare(1, 1, 1);
+    const std::unique_ptr<Ops> ops = CreateCpuOps();
+    const std::vector<float> average = {1.1f, -0.3f, 1e6f, -1e8f};
+    const std::vector<float> value = {0.7f, 12.3f, 0.1f, 1.0f};
+    std::vector<float> once(4), direction(4), twice(4);
+    ops->OptimizerUpdate(optimizer.StepFor(running, prepared), 4, value.data(),
+                         average.data(), once.data(), nullptr);
+    MakeDirection(*ops, optimizer, running, prepared, 4, value.data(),
+                  average.data(), direction.data(), nullptr);
+    ops->ApplyDirection(4, static_cast<float>(optimizer.RunningRate(running)),
+                        optimizer.RunningScale(running), direction.data(),
+                        average.data(), twice.data());
+    EXPECT_EQ(once, twice);
+    if (momentum == 1) {
+      EXPECT_EQ(once, value);
+    }
+  }
 }
 
 TEST(OptimizerTest, TheOuterOptimizerTakesRunningAveragesAsTheyCome) {

@@ -77,6 +77,29 @@ TEST_F(RunningAverageTest, StaysWhereNobodyHasASample) {
   ExpectState(Push(Make(1, 0, 4.0f)), 7, -4);
 }
 
+TEST_F(RunningAverageTest, MomentumOneTakesWhatComesWithoutRounding) {
+  parameters_[1].running_momentum = 1;
+  for (const char* kind : {"sgd", "lamb"}) {
+    OptimizerOptions optimizer;
+    optimizer.kind = kind;
+    optimizer.epsilon = 1e-12;
+    Create(1, optimizer);
+    InitializeAt(1e8f);
+    ExpectState(Push(Make(0, 0, 0.1f)), 0.1f,
+                optimizer.kind == "lamb" ? -1.0f : -0.1f);
+  }
+}
+
+TEST_F(RunningAverageTest, MomentumOneStaysWhereNobodyHasASample) {
+  parameters_[1].running_momentum = 1;
+  ParameterShard::Options options;
+  options.num_workers = 2;
+  options.training.policy = std::make_unique<Asynchronous>();
+  Create(std::move(options));
+  InitializeAt(8);
+  ExpectState(Push(Make(0, 0, 0, /*samples=*/0)), 8, 0);
+}
+
 TEST_F(RunningAverageTest, MovesAtOnceWhereGradientsAreNotGathered) {
   ParameterShard::Options options;
   options.num_workers = 2;
