@@ -266,4 +266,76 @@ def test_buffers_do_not_see_rows_that_count_nothing(
             optimizer.step()
             if not cluster.accumulating:
                 counts.append(float(session.gradients[sent][0]))
-    assert counts == ([2.0, 2.0] if accumulate == 1 else [6.0] if left else [2.0])
+    assert counts == ([2.0, 2.0] if accumulate == 1 else [4.0] if left else [2.0])
+
+
+def test_a_parameter_that_is_trained_later_weighs_as_well(monkeypatch: Any) -> None:
+    """One without a hook when the loop began: rows 1, 2 and 3 in batches of two."""
+    monkeypatch.setattr(fake_native.Session, "world", 1)
+    layers = [torch.nn.Linear(1, 1, bias=False) for _ in range(2)]
+    model = torch.nn.Sequential(*layers)
+    torch.nn.init.ones_(layers[0].weight), torch.nn.init.ones_(layers[1].weight)
+    cluster, optimizer, session = start(model, lr=0.0)
+    layers[0].weight.requires_grad_(False)
+    loader = own(cluster, rows_of(3), 2)
+    for epoch, (x,) in cluster.resume(loader, epochs=2, accumulate=2):
+        layers[0].weight.requires_grad_(epoch == 1)
+        optimizer.zero_grad()
+        (model(x[:, None]).mean() / cluster.micro_batches).backward()
+        optimizer.step()
+    assert [g.tolist() for g in session.gradients] == [[2.0], [2.0]]
+
+
+def test_gradients_that_a_program_asks_for_are_not_weighed(monkeypatch: Any) -> None:
+    cluster, optimizer, _ = join(monkeypatch)
+    (weight,) = optimizer.param_groups[0]["params"]
+    asked = []
+    for _, (x,) in cluster.resume(own(cluster, rows_of(3), 2), accumulate=2):
+        loss = (weight * x).mean()
+        (gradient,) = torch.autograd.grad(loss, weight, retain_graph=True)
+        asked.append(float(gradient))
+        (loss / cluster.micro_batches).backward()
+        optimizer.step()
+    assert asked == [1.5, 3.0]
+
+
+def test_hooks_and_the_loss_are_those_of_the_step(monkeypatch: Any) -> None:
+    """Rows 1, 2 and 3 in batches of two; the loss is the mean over the rows."""
+    cluster, optimizer, session = join(monkeypatch)
+    (weight,) = optimizer.param_groups[0]["params"]
+    hooks: list[str] = []
+    optimizer.register_step_pre_hook(lambda *_: hooks.append("before"))
+    optimizer.register_step_post_hook(lambda *_: hooks.append("after"))
+    for _, (x,) in cluster.resume(
+        own(cluster, rows_of(3), 2), epochs=2, accumulate=2
+    ):
+        cluster.log(x.mean())
+        ((weight * x).mean() / cluster.micro_batches).backward()
+        optimizer.step()
+    assert hooks == ["before", "after"] * 2
+    losses = [call[1]["loss"] for call in session.calls if call[0] == "finish"]
+    assert losses == [2.0, 2.0]
+
+
+def test_rows_that_fill_a_batch_stay_uncounted(monkeypatch: Any) -> None:
+    cluster, optimizer, _ = join(monkeypatch, 1, 2)
+    (weight,) = optimizer.param_groups[0]["params"]
+    loader = own(cluster, rows_of(3), 1)
+    with pytest.raises(tributary.Misuse, match="knows the rows of each step"):
+        for _, (x,) in cluster.resume(loader):
+            cluster.samples = len(x)
+            (weight * x).mean().backward()
+            optimizer.step()
+    cluster.fail("test")
+
+
+def test_the_rows_of_a_loop_do_not_outlive_it(monkeypatch: Any) -> None:
+    cluster, optimizer, _ = join(monkeypatch, 1, 2)
+    (weight,) = optimizer.param_groups[0]["params"]
+    cluster.samples = 7
+    for _, (x,) in cluster.resume(own(cluster, rows_of(3), 1), finish=False):
+        optimizer.zero_grad()
+        (weight * x).mean().backward()
+        optimizer.step()
+    assert cluster.samples == 7
+    cluster.fail("test")

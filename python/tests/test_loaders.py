@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from fake_native import Session
-from models import start
+from models import one_weight, start, train
 from torch.utils.data import BatchSampler, DataLoader, Dataset, RandomSampler, Sampler
 from torch.utils.data.distributed import DistributedSampler
 
@@ -198,3 +198,79 @@ def test_torchs_random_order_is_another_in_each_epoch() -> None:
         lambda c, d: DataLoader(d, batch_size=2, sampler=RandomSampler(d)), Rows()
     )
     assert len({tuple(order) for order in orders}) == 3
+
+
+def test_steps_before_a_loop_would_be_rows_of_it() -> None:
+    cluster, optimizer, _ = start(one_weight())
+    weight = optimizer.param_groups[0]["params"][0]
+    weight.sum().backward()
+    optimizer.step()
+    with pytest.raises(tributary.Misuse, match="taken 1 steps outside of a loop"):
+        next(iter(cluster.resume([torch.tensor([1])])))
+    cluster.fail("test")
+
+
+def test_a_job_has_one_loop_at_a_time() -> None:
+    cluster, optimizer, _ = start(one_weight())
+    weight = optimizer.param_groups[0]["params"][0]
+    first = cluster.resume([1, 2, 3], finish=False)
+    with pytest.raises(tributary.Misuse, match="goes on after another one has begun"):
+        for _ in zip(first, cluster.resume([1, 2, 3], finish=False), strict=True):
+            weight.sum().backward()
+            optimizer.step()
+    cluster.fail("test")
+
+
+def test_a_loop_that_is_left_but_kept_ends_with_the_next() -> None:
+    """Its last batch was not stepped, so its gradient is gone."""
+    cluster, optimizer, session = start(one_weight())
+    weight = optimizer.param_groups[0]["params"][0]
+    kept = cluster.resume([1, 2, 3, 4], accumulate=2, finish=False)
+    for _, value in kept:
+        (weight * value).sum().backward()
+        break
+    for _ in cluster.resume([10, 20], accumulate=2, epochs=1):
+        (weight * 1).sum().backward()
+        optimizer.step()
+    assert session.gradients[0].tolist() == [2.0]
+
+
+def test_a_second_step_for_a_batch() -> None:
+    cluster, optimizer, _ = start(one_weight())
+    weight = optimizer.param_groups[0]["params"][0]
+    with pytest.raises(tributary.Misuse, match="took 2 steps where one is due"):
+        for _ in cluster.resume([1, 2, 3, 4], accumulate=2):
+            weight.sum().backward()
+            optimizer.step()
+            optimizer.step()
+    cluster.fail("test")
+
+
+def test_a_loader_with_more_batches_than_its_length() -> None:
+    class Longer:
+        def __len__(self) -> int:
+            return 2
+
+        def __iter__(self) -> Any:
+            return iter([torch.tensor([i]) for i in range(3)])
+
+    cluster, optimizer, _ = start(one_weight())
+    with pytest.raises(tributary.Misuse, match="has length 2, but more batches"):
+        train(cluster, optimizer, Longer())
+    cluster.fail("test")
+
+
+@pytest.mark.parametrize("first", range(1, 8))
+def test_a_generator_of_the_program_follows_the_position(
+    monkeypatch: Any, first: int
+) -> None:
+    def orders(begin: int, seed: int = 3) -> list[Any]:
+        monkeypatch.setattr(Session, "first_steps", begin)
+        cluster, optimizer, _ = start(one_weight())
+        loader = DataLoader(
+            list(range(4)), shuffle=True, generator=torch.Generator().manual_seed(seed)
+        )
+        return train(cluster, optimizer, loader, epochs=2)
+
+    assert orders(first) == orders(0)[first:]
+    assert orders(0) != orders(0, seed=4)

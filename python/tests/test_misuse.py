@@ -256,3 +256,29 @@ def test_a_state_of_another_optimizer() -> None:
 def test_a_model_on_a_device_that_is_none() -> None:
     with pytest.raises(Misuse, match="the model is on meta"):
         start(mlp().to("meta"))
+
+
+def test_two_tensors_in_the_same_memory() -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2))
+    model[1].weight.data = model[0].weight.data
+    with pytest.raises(tributary.Misuse, match="0.weight and 1.weight are two tensors"):
+        start(model)
+
+
+@pytest.mark.parametrize("staged", [False, True])
+def test_a_second_backward_over_the_same_graph(staged: bool) -> None:
+    """Sent parameters may have their next weights by then."""
+    first = torch.nn.Linear(1, 1, bias=False)
+    second = torch.nn.Linear(1, 1, bias=False)
+    model = torch.nn.Sequential(first, second)
+    cluster, optimizer, _ = start(model, staged=staged)
+    score = model(torch.ones(1, 1)).sum()
+    score.backward(inputs=[second.weight], retain_graph=True)
+    if staged:
+        score.backward(inputs=[first.weight])
+        optimizer.step()
+        assert cluster.steps == 1
+    else:
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            score.backward(inputs=[first.weight])
+    cluster.fail("test")

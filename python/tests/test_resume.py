@@ -190,11 +190,11 @@ def test_zero_grad_at_the_end_keeps_what_has_accumulated() -> None:
     assert ours.weight.grad is None
 
 
-@pytest.mark.parametrize("another", [False, True])
-def test_a_loop_does_not_train_the_steps_of_another_one(another: bool) -> None:
+@pytest.mark.parametrize("another", ["", "loader", "line"])
+def test_a_loop_does_not_train_the_steps_of_another_one(another: str) -> None:
+    """A loop in another line of the program may have another body."""
     cluster, optimizer, session = start(one_weight())
     loader = [torch.tensor([i]) for i in range(3)]
-    train(cluster, optimizer, loader, epochs=1, finish=False)
 
     def back_once(fake: Session) -> Next:
         if fake.steps == 4 and fake.traffic == (0, 0):
@@ -203,14 +203,26 @@ def test_a_loop_does_not_train_the_steps_of_another_one(another: bool) -> None:
         return Next.STEP
 
     session.after = back_once
-    second = [torch.tensor([-i]) for i in range(3)] if another else loader
+    other = [torch.tensor([-i]) for i in range(3)]
+    loaders = [loader, other if another == "loader" else loader]
+    seen = []
+
+    def loops() -> None:
+        for epochs, rows in enumerate(loaders, start=1):
+            if another == "line" and epochs == 2:
+                seen.extend(train(cluster, optimizer, rows, epochs=2))
+                continue
+            seen.extend(
+                train(cluster, optimizer, rows, epochs=epochs, finish=epochs == 2)
+            )
+
     if another:
         with pytest.raises(tributary.Error, match="back to step 2, before this loop"):
-            train(cluster, optimizer, second, epochs=2)
+            loops()
         cluster.fail("test")
     else:
-        seen = train(cluster, optimizer, second, epochs=2)
-        assert seen == [(1, [0]), (0, [2]), (1, [0]), (1, [1]), (1, [2])]
+        loops()
+        assert seen[3:] == [(1, [0]), (0, [2]), (1, [0]), (1, [1]), (1, [2])]
 
 
 @pytest.mark.parametrize(

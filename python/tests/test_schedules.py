@@ -87,7 +87,8 @@ def test_two_schedulers_are_replayed_together(monkeypatch: Any) -> None:
 def test_several_loops_may_have_the_same_scheduler(
     monkeypatch: Any, first: int
 ) -> None:
-    """And another one begins with the rate that the one before has left."""
+    """And another one begins with the rate that the one before has left, as torch's
+    would after its step for the last epoch."""
     course = {
         "step": 0, "at": (0, 0), "rows": 2, "global_batch": 1, "accumulation": 1,
         "order": "a loader of each of 1 ranks, 1 batches a step",
@@ -104,7 +105,7 @@ def test_several_loops_may_have_the_same_scheduler(
         )  # fmt: skip
     tenths = lr_scheduler.ExponentialLR(optimizer, 0.1)
     train(cluster, optimizer, loader, epochs=3, epoch_scheduler=tenths)
-    wanted = [1.0, 1.0, 0.5, 0.5, 0.5 * 0.1 * 0.1, 0.5 * 0.1 * 0.1]
+    wanted = [1.0, 1.0, 0.5, 0.5, 0.25, 0.25]
     rates = [rate for _, (rate,) in session.begun]
     assert rates == pytest.approx(wanted[first:])
 
@@ -154,4 +155,86 @@ def test_a_scheduler_that_cannot_be_replayed() -> None:
     plateau = lr_scheduler.ReduceLROnPlateau(optimizer)
     with pytest.raises(tributary.Misuse, match="measured values"):
         cluster.resume([1], step_scheduler=plateau)
+    cluster.fail("test")
+
+
+def test_rates_between_two_loops_are_those_of_torch() -> None:
+    """A loop makes its scheduler's step for its last batch, too, and a scheduler counts
+    the steps of the loops that have it."""
+    loader = [torch.tensor([i]) for i in range(4)]
+    cluster, optimizer, session = start(one_weight(), lr=1.0)
+    warm_up = lr_scheduler.LinearLR(optimizer, 0.2, total_iters=4)
+    train(cluster, optimizer, loader, epochs=1, step_scheduler=warm_up, finish=False)
+    cosine = lr_scheduler.CosineAnnealingLR(optimizer, 4)
+    train(cluster, optimizer, loader, epochs=2, step_scheduler=cosine)
+
+    theirs = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
+    wanted = []
+    for make in (
+        lambda: lr_scheduler.LinearLR(theirs, 0.2, total_iters=4),
+        lambda: lr_scheduler.CosineAnnealingLR(theirs, 4),
+    ):
+        scheduler = make()
+        for _ in range(4):
+            wanted.append(theirs.param_groups[0]["lr"])
+            theirs.step()
+            scheduler.step()
+    assert [rate for _, (rate,) in session.begun] == pytest.approx(wanted)
+
+
+def test_a_chained_scheduler_is_not_stepped_by_the_program() -> None:
+    cluster, optimizer, _ = start(one_weight(), lr=1.0)
+    chained = lr_scheduler.ChainedScheduler(
+        [lr_scheduler.ExponentialLR(optimizer, 0.5)]
+    )
+    weight = optimizer.param_groups[0]["params"][0]
+    with pytest.raises(tributary.Misuse, match="take the call out"):
+        for _ in cluster.resume([1, 2], step_scheduler=chained):
+            weight.sum().backward()
+            optimizer.step()
+            chained.step()
+    cluster.fail("test")
+
+
+def back_to(there: int, after: int) -> Any:
+    def back_once(fake: Session) -> Next:
+        if fake.steps == after and fake.traffic == (0, 0):
+            fake.traffic, fake.steps = (1, 1), there
+            return Next.MOVED
+        return Next.STEP
+
+    return back_once
+
+
+def test_a_rate_that_is_a_tensor_goes_back() -> None:
+    cluster, optimizer, session = start(one_weight(), lr=torch.tensor(1.0))
+    session.after = back_to(1, after=4)
+    loader = [torch.tensor([i]) for i in range(5)]
+    halves = lr_scheduler.ExponentialLR(optimizer, 0.5)
+    train(cluster, optimizer, loader, step_scheduler=halves)
+    rates = [rate for _, (rate,) in session.begun]
+    assert rates == [1.0, 0.5, 0.25, 0.125, 0.5, 0.25, 0.125, 0.0625]
+
+
+def test_a_scheduler_is_not_brought_to_the_position_twice(monkeypatch: Any) -> None:
+    monkeypatch.setattr(Session, "first_steps", 2)
+    cluster, optimizer, _ = start(one_weight(), lr=1.0)
+    optimizer.param_groups[0]["initial_lr"] = 1.0
+    brought = lr_scheduler.ExponentialLR(optimizer, 0.5, last_epoch=1)
+    with pytest.raises(tributary.Misuse, match="has 2 steps already"):
+        next(iter(cluster.resume([1, 2, 3], step_scheduler=brought)))
+    cluster.fail("test")
+
+
+def test_rates_that_the_program_changes_too_do_not_go_back() -> None:
+    cluster, optimizer, session = start(one_weight(), lr=1.0)
+    session.after = back_to(2, after=4)
+    warm_up = lr_scheduler.LinearLR(optimizer, 0.5, total_iters=2)
+
+    def reduce(_: int) -> None:
+        optimizer.param_groups[0]["lr"] *= 0.1
+
+    with pytest.raises(tributary.Error, match="beside the scheduler"):
+        train(cluster, optimizer, [torch.tensor([1])], epochs=6,
+              step_scheduler=warm_up, on_epoch_end=reduce)  # fmt: skip
     cluster.fail("test")

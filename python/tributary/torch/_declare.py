@@ -130,6 +130,7 @@ def declare(
             f"the model is on {', '.join(sorted(map(str, devices)))}; a rank trains on "
             "the CPU and at most one CUDA device"
         )
+    _refuse_shared(entries)
     if not any(e.role is Role.TRAINED for e in entries):
         raise Misuse("no parameter of the model requires a gradient")
     entries = [_with_values(entry) for entry in entries]
@@ -223,6 +224,24 @@ def _check(entry: Entry) -> None:
             f"{entry.name} is {kind}, wanted an ordinary tensor"
             + (_REMEDY if entry.role is Role.BUFFER else "")
         )
+
+
+def _refuse_shared(entries: Sequence[Entry]) -> None:
+    """Misuse: two tensors are in the same memory, so a step would update it twice."""
+    contiguous = [e for e in entries if e.tensor.is_contiguous()]
+    ends: dict[torch.device, tuple[int, Entry]] = {}
+    for entry in sorted(contiguous, key=lambda e: e.tensor.data_ptr()):
+        tensor = entry.tensor
+        end, other = ends.get(tensor.device, (0, entry))
+        if tensor.data_ptr() < end and not (
+            entry.role is Role.BUFFER and other.role is Role.BUFFER
+        ):
+            raise Misuse(
+                f"{other.name} and {entry.name} are two tensors in the same memory; "
+                "to tie them, assign the same Parameter to both modules"
+            )
+        last = tensor.data_ptr() + tensor.numel() * tensor.element_size()
+        ends[tensor.device] = max((end, other), (last, entry), key=lambda one: one[0])
 
 
 def _with_values(entry: Entry) -> Entry:

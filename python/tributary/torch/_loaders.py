@@ -38,6 +38,8 @@ class Loader:
     drop_last: bool = False
     rows: int | None = None
     with_epochs: list[Any] = field(default_factory=list)  # have set_epoch
+    # Of the program, and the seeds that it has given them.
+    generators: list[tuple[torch.Generator, int]] = field(default_factory=list)
 
     def rows_of(self, batch: int) -> tuple[int, int | None] | None:
         """The rows that count in a batch: this rank's, and those of all ranks."""
@@ -54,7 +56,10 @@ def look_into(loader: Iterable[Any]) -> Loader:
     cluster's sampler are in which batch."""
     found = list(_objects_in(loader))
     samplers = [one for one in found if isinstance(one, Sampler)]
-    known = Loader(with_epochs=[o for o in found if callable(_set_epoch_of(o))])
+    known = Loader(
+        with_epochs=[o for o in found if callable(_set_epoch_of(o))],
+        generators=_generators_of(found),
+    )
     if not samplers:
         if (batches := _batches_of(loader)) is not None and batches.rows is not None:
             known.batch_size, known.rows = batches.batch_size, batches.rows
@@ -121,6 +126,15 @@ def _length_of(sampler: Any) -> int | None:
         return len(sampler)
     except TypeError:
         return None
+
+
+def _generators_of(found: list[Any]) -> list[tuple[torch.Generator, int]]:
+    generators = {
+        id(one): (one, one.initial_seed())
+        for one in (getattr(candidate, "generator", None) for candidate in found)
+        if isinstance(one, torch.Generator)
+    }
+    return list(generators.values())
 
 
 def _set_epoch_of(candidate: Any) -> Any:

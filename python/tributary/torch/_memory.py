@@ -128,6 +128,13 @@ class Weights:
             f"{staged}"
         )
 
+    def expect(self) -> None:
+        """The next weights may arrive from now on. A direct tensor is then no longer
+        what a second backward over the same graph would need: torch refuses that."""
+        if self.direct and not self.tensor.is_inference():
+            torch.autograd.graph.increment_version(self.tensor)
+            self._version += 1
+
     def seal(self) -> None:
         """Accepts the tensor's present value as the job's."""
         self._pointer = self.tensor.data_ptr()

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -12,13 +13,14 @@ from tributary._checks import count
 from tributary._errors import Error, Misuse
 from tributary.torch._loaders import look_into
 from tributary.torch._schedules import schedules_of
-from tributary.torch._seeds import reseed
+from tributary.torch._seeds import reseed, reseed_generator
 from tributary.torch.optimizer import Optimizer
 
 if TYPE_CHECKING:
     from tributary.torch.cluster import Cluster
 
 _EPOCH_START = -1  # the part of an epoch's seed
+_MOST_CALLS = 50  # that are compared
 
 
 @dataclass
@@ -69,7 +71,10 @@ class Loop:
         self._steps_per_epoch = -(-self._batches // options.accumulate)
         if options.finish and cluster._joined().position is None:
             cluster._check_rounds(options.epochs * self._steps_per_epoch)
+        self._site = _site()
+        self._open = False
         self._said = False  # how the job's rows are taken
+        self._at = (0, 0)  # step and epoch up to which it has trained
         self._began: int | None = None  # the job's step then
         self._follows_another = False  # which has trained in another way
         self._schedules = schedules_of(
@@ -80,26 +85,65 @@ class Loop:
         )
 
     def run(self) -> Iterator[tuple[int, Any]]:
-        optimizer = self._optimizer
-        optimizer._in_loop = self._options.accumulate > 1
-        if optimizer._in_loop:
-            optimizer.sending.begin_weighing()
+        self._begin()
         try:
             while True:
-                while not optimizer.sending.ended and self._goes_on():
+                while not self._optimizer.sending.ended and self._goes_on():
                     yield from self._epoch()
                 if not self._options.finish or self._cluster.finish():
                     return
                 self._said = False
         finally:
-            optimizer._in_loop = False
-            optimizer._holding = False
-            if optimizer._steps is not None:
-                if optimizer._steps.accumulated:  # left within a step
-                    optimizer.zero_grad()
-                optimizer._steps.quiet = False
-                optimizer._steps.batch.total = None
-                optimizer._steps.end_weighing()
+            self._leave()
+
+    def _begin(self) -> None:
+        optimizer = self._optimizer
+        if optimizer._open_loop is not None:  # left, but kept by the program
+            optimizer._open_loop._leave()
+        if optimizer._steps_outside:
+            raise Misuse(
+                f"the program has taken {optimizer._steps_outside} steps outside of a "
+                "loop over cluster.resume, which would count as rows of this loop; take "
+                "them in a loop over cluster.resume, too"
+            )
+        self._open, optimizer._open_loop = True, self
+        self._samples = optimizer.sending.batch.samples  # of the program
+        optimizer._in_loop = self._options.accumulate > 1
+        if optimizer._in_loop:
+            optimizer.sending.begin_weighing()
+        self._at = optimizer._trained_to
+        self._schedules.begin(*self._at)
+        if self._cluster.steps > self._at[0] and not self._is_over():
+            self._schedules.refuse_brought(*self._place())
+
+    def _leave(self) -> None:
+        """Once, also when the program keeps a loop that it has left."""
+        optimizer = self._optimizer
+        if not self._open:
+            return
+        self._open, optimizer._open_loop = False, None
+        optimizer._trained_to = self._at
+        self._schedules.end(*self._at)
+        optimizer._in_loop = optimizer._holding = False
+        optimizer._batch_steps = None
+        optimizer._losses = []
+        steps = optimizer._steps
+        if steps is None:
+            return
+        accumulated = steps.accumulated  # left within a step
+        steps.end_loop()
+        if accumulated:
+            optimizer.zero_grad()
+        if self._known.sampler is not None and not steps.has_begun:
+            steps.batch.samples = self._samples
+
+    def _is_over(self) -> bool:
+        position = self._cluster._joined().position
+        return position is not None and position[0] >= self._options.epochs
+
+    def _place(self) -> tuple[int, int]:
+        position = self._cluster._joined().position
+        return self._cluster.steps, 0 if position is None else position[0]
 
     def _goes_on(self) -> bool:
         """Whether epochs are left. Before the first step, tells the job how this loop
@@ -121,9 +165,9 @@ class Loop:
     def _follow_to_the_end(self) -> None:
         """A later loop finds the rates as this one leaves them."""
         epochs = self._options.epochs
-        if epochs > 0:
-            last = self._cluster._joined().steps_of(epochs) - 1
-            self._follow(last, epochs - 1)
+        if epochs > self._at[1]:
+            self._at = self._cluster._joined().steps_of(epochs), epochs
+            self._follow(*self._at)
 
     def _follow(self, step: int, epoch: int) -> None:
         self._schedules.go_to(step, epoch, self._cluster._joined().steps_of)
@@ -175,9 +219,23 @@ class Loop:
                     "optimizer.step() exactly once for every batch (with "
                     "accumulate too: it waits for the last batch by itself)"
                 )
+            self._at = position + 1, epoch
             first += self._options.accumulate
+        self._check_end(batches)
         if self._options.on_epoch_end is not None:
             self._options.on_epoch_end(epoch)
+
+    def _check_end(self, batches: Iterator[Any]) -> None:
+        """Misuse: the loader has more batches than its length says."""
+        try:
+            self._read(lambda: next(batches))
+        except StopIteration:
+            return
+        raise Misuse(
+            f"the loader has length {self._batches}, but more batches, which would "
+            "never be used; give cluster.resume a loader with the same number of "
+            "batches in every epoch"
+        )
 
     def _check_begin(self) -> None:
         """Error: the job has gone back to steps of an earlier loop that has trained in
@@ -191,14 +249,15 @@ class Loop:
         elif steps < self._began and self._follows_another:
             raise Error(
                 f"the job went back to step {steps}, before this loop over "
-                "cluster.resume, which an earlier loop with another loader, "
-                "accumulate or scheduler has trained; continue the run with "
+                "cluster.resume, which another loop, or one with another loader, "
+                "accumulate or scheduler, has trained; continue the run with "
                 "tributary run --resume"
             )
 
     def _trains_as(self, other: Loop) -> bool:
         return (
-            self._loader is other._loader
+            self._site == other._site
+            and self._loader is other._loader
             and self._schedules is other._schedules
             and self._options.accumulate == other._options.accumulate
             and self._options.reseed == other._options.reseed
@@ -217,22 +276,41 @@ class Loop:
         if self._known.sampler is not None:
             steps.batch.samples = sum(mine for mine, _ in rows)
             steps.batch.total = sum(total for _, total in rows)
+            steps.batch.repeats = any(
+                mine < self._known.sampler.given(batch, self._known.batch_size)
+                for batch, (mine, _) in zip(range(first, last + 1), rows, strict=True)
+            )
         for number in range(first, last + 1):
             self._reseed(position, number - first)
             started = time.monotonic()
             batch = self._next(batches, number)
             steps.batch.data_seconds += time.monotonic() - started
-            steps.share = _share(rows, number - first)
+            if steps.weighing is not None:
+                steps.weighing.share = _share(rows, number - first)
             if rows[number - first] is not None and rows[number - first][0] == 0:
-                steps.spare_buffers()
+                steps.spare_buffers(self._modules())
             optimizer._holding = steps.quiet = number < last
+            optimizer._batch_steps = 0
             yield epoch, batch
+            if not self._open:
+                raise Misuse(
+                    "this loop over cluster.resume goes on after another one has begun; "
+                    "a job has one loop at a time"
+                )
+            optimizer._batch_steps = None
             optimizer._holding = steps.quiet = False
+
+    def _modules(self) -> Iterable[Any]:
+        model = self._cluster._model
+        return () if model is None else model.modules()
 
     def _batches_of(self, epoch: int, first: int) -> Iterator[Any]:
         """The batches of an epoch from the first-th on."""
         self._reseed(epoch, _EPOCH_START)
         known = self._known
+        if self._options.reseed:
+            for generator, its in known.generators:
+                reseed_generator(generator, its, self._cluster.rank, epoch)
         for one in known.with_epochs:
             one.set_epoch(epoch)
         if known.sampler is not None and known.starts_anywhere:
@@ -275,3 +353,13 @@ def _share(rows: list[Any], batch: int) -> float:
     if sum(mine) == 0:
         return 1.0  # unknown, or no row of the step counts
     return len(rows) * mine[batch] / sum(mine)
+
+
+def _site() -> list[tuple[str, int]]:
+    """Where the program calls cluster.resume: file and line of each call that led
+    there, the innermost first."""
+    frame, calls = sys._getframe(3), []
+    while frame is not None and len(calls) < _MOST_CALLS:
+        calls.append((frame.f_code.co_filename, frame.f_lineno))
+        frame = frame.f_back  # type: ignore[assignment]
+    return calls

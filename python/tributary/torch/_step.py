@@ -7,7 +7,7 @@ import functools
 import threading
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -19,6 +19,8 @@ from tributary.torch._declare import Entry, Role
 from tributary.torch._kept import Kept
 from tributary.torch._memory import Weights, make_sender
 from tributary.torch._sent import Sent
+from tributary.torch._spared import Spared
+from tributary.torch._weighing import Weighing
 
 
 @dataclass
@@ -27,6 +29,7 @@ class Batch:
 
     samples: int = 1  # the weight of this rank's gradient
     total: int | None = None  # of all ranks; None: unknown
+    repeats: bool = False  # some rows of this rank do not count
     data_seconds: float = 0.0  # spent waiting for batches
 
 
@@ -74,11 +77,8 @@ class Steps:
         self.batch = Batch()
         self.quiet = False  # gradients only accumulate
         self.accumulated = False  # they have, since the last step
-        # The factor of the next gradients that accumulate. A gradient with a factor
-        # has a hook.
-        self.share = 1.0
-        self._weighing: list[torch.utils.hooks.RemovableHandle] = []
-        self._spared: list[tuple[torch.Tensor, torch.Tensor]] = []
+        self.weighing: Weighing | None = None  # in a loop with several batches a step
+        self._spared: Spared | None = None
         self.moved = False  # the last step ended at another position
         self.ended = False  # the job has no further step
         self._begun: _native.Next | None = None
@@ -105,21 +105,20 @@ class Steps:
         ]
 
     def begin_weighing(self) -> None:
-        """From now on gradients are multiplied by `share`."""
-        self.end_weighing()
-        this = weakref.ref(self)
-        self._weighing = [
-            entry.tensor.register_hook(functools.partial(_weigh, this, index))
-            for index, entry in enumerate(self._entries)
-            if entry.role is Role.TRAINED and entry.tensor.requires_grad
-        ]
+        """From now on gradients are multiplied by `weighing.share`."""
+        self.weighing = Weighing(self.check_kept)
+        for index, entry in enumerate(self._entries):
+            if entry.role is Role.TRAINED and entry.tensor.requires_grad:
+                self.weighing.add(index, entry.tensor)
 
-    def end_weighing(self) -> None:
-        """Ends that, and what a step that the loop has left would have restored."""
-        for hook in self._weighing:
-            hook.remove()
-        self._weighing.clear()
-        self._spared.clear()
+    def end_loop(self) -> None:
+        """Ends that, and what a step that the loop has left would have ended."""
+        self.quiet = False
+        self.batch.total, self.batch.repeats = None, False
+        if self.weighing is not None:
+            self.weighing.end()
+            self.weighing = None
+        self._end_sparing()
 
     @property
     def has_gradients(self) -> bool:
@@ -141,10 +140,11 @@ class Steps:
                 "cluster.samples was set after backward() had begun the step with "
                 f"{batch.samples}; set it before backward() or after step()"
             )
-        if in_loop and batch.total is not None:
+        if batch.repeats or (in_loop and batch.total is not None):
             raise Misuse(
                 "the loop over cluster.resume knows the rows of each step and sets "
-                "cluster.samples; with accumulate, do not set it"
+                "cluster.samples; do not set it with accumulate, and not where rows are "
+                "repeated to fill a batch (samples 0, or less than the batch has)"
             )
         if in_loop and self.accumulated:
             raise Misuse(
@@ -156,9 +156,11 @@ class Steps:
 
     def gradient_is_final(self, index: int) -> None:
         """A hook of autograd: the gradient of the step, or of a part of it."""
+        if self.weighing is not None:
+            self.weighing.add_late(index, self._entries[index].tensor)
         if self.quiet:
             self.accumulated = True
-            if self._weighing:
+            if self.weighing is not None:
                 self._keep(index)
             return
         with self._lock:
@@ -189,15 +191,15 @@ class Steps:
         if index in self._kept:
             self._kept[index].check(self._entries[index].tensor.grad, unscaled)
 
-    def spare_buffers(self) -> None:
-        """The rest of the step's batches have no row that counts, so the step leaves
-        the buffers with their present values. Counters of batches go on."""
-        if not self._spared:
-            self._spared = [
-                (entry.tensor, entry.tensor.detach().clone())
-                for entry in self._entries
-                if entry.role is Role.BUFFER and entry.tensor.is_floating_point()
-            ]
+    def spare_buffers(self, modules: Iterable[torch.nn.Module]) -> None:
+        """The rest of the step's batches have no row that counts."""
+        if self._spared is None:
+            self._spared = Spared(modules)
+
+    def _end_sparing(self) -> None:
+        if self._spared is not None:
+            self._spared.end()
+            self._spared = None
 
     def forget(self) -> None:
         """The program has dropped the gradients, which are to be computed anew."""
@@ -225,6 +227,7 @@ class Steps:
             return
         if not self._deferred:
             self._sent[index] = Sent(self._entries[index].name, gradient)
+            self._weights[index].expect()
         if gradient.is_sparse:
             gradient = gradient.to_dense()
         if scale is not None:
@@ -257,8 +260,6 @@ class Steps:
         try:
             for index in self._kept:
                 self.check_kept(index, unscaled)
-            for tensor, before in self._spared:
-                tensor.detach().copy_(before)
             if self._begun is not None:
                 self._check_begun()
             self._begin()
@@ -283,7 +284,7 @@ class Steps:
                 sent.release()
             self._sent.clear()
             self.forget()
-            self._spared.clear()
+            self._end_sparing()
             self.batch.data_seconds = 0.0
             self._last_end = time.monotonic()
 
@@ -360,7 +361,7 @@ class Steps:
         for hook in self._hooks:
             hook.remove()
         self._hooks.clear()
-        self.end_weighing()
+        self.end_loop()
         self._sender.close()
 
 
@@ -370,17 +371,3 @@ def _gradient_is_final(
     steps = this()
     if steps is not None:
         steps.gradient_is_final(index)
-
-
-def _weigh(
-    this: weakref.ref[Steps], index: int, gradient: torch.Tensor
-) -> torch.Tensor | None:
-    """A hook of autograd, before the gradient is added to those of the step."""
-    steps = this()
-    if steps is None:
-        return None
-    steps.check_kept(index)
-    if steps.share == 1.0:
-        return None
-    # Rows of weight 0 do not count, whatever their gradient is.
-    return gradient * steps.share if steps.share else torch.zeros_like(gradient)

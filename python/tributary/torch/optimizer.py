@@ -56,11 +56,17 @@ class Optimizer(torch.optim.Optimizer):
         self._declared = declared
         self._steps: Steps | None = None
         self._loss: torch.Tensor | float | None = None
+        # Of the batches of the present step before this one, with their weights.
+        self._losses: list[tuple[float, torch.Tensor | float]] = []
         # Set by the loop over cluster.resume.
         self._holding = False  # this batch is not the last of its step
         self._in_loop = False  # which takes several batches a step
         self._schedules: list[Schedules] = []  # of the loops so far
         self._loop: Any = None  # the last one that has trained
+        self._open_loop: Any = None
+        self._trained_to = (0, 0)  # step and epoch where the last loop has ended
+        self._batch_steps: int | None = None  # calls of step() for the loop's batch
+        self._steps_outside = 0  # of a loop, by this process
 
     def _start(
         self,
@@ -168,7 +174,19 @@ class Optimizer(torch.optim.Optimizer):
                 "the gradients were sent before the GradScaler could unscale them; "
                 "call cluster.optimizer(..., scaler=scaler)"
             )
+        if self._batch_steps is not None:
+            self._batch_steps += 1
+            if self._batch_steps > 1:
+                raise Misuse(
+                    "the loop's body took 2 steps where one is due; call "
+                    "optimizer.step() exactly once for every batch (with accumulate "
+                    "too: it waits for the last batch by itself)"
+                )
+        given = loss if loss is not None else self._loss
         if self._holding:
+            if given is not None:
+                self._losses.append((self._share(), _detached(given)))
+            self._loss = None
             if hasattr(self, "found_inf"):
                 raise Misuse(
                     "scaler.step() was called between the batches of one step; "
@@ -181,16 +199,24 @@ class Optimizer(torch.optim.Optimizer):
                 "optimizer.step() was called in cluster.no_sync(); call it after "
                 "a backward() outside of it"
             )
-        given = loss if loss is not None else self._loss
+        if given is not None:
+            self._losses.append((self._share(), given))
+        losses, self._losses = self._losses, []
         steps.finish(
-            lambda: 0.0 if given is None else number("loss", given),
+            lambda: _mean_of(losses),
             scale,
             unscaled=scale is None and hasattr(self, "found_inf"),
         )
         self._loss = None
+        if self._batch_steps is None:
+            self._steps_outside += 1
         if self._scaler is not None and hasattr(self, "found_inf"):
             self._tell_scaler()
         return result
+
+    def _share(self) -> float:
+        weighing = self.sending.weighing
+        return 1.0 if weighing is None else weighing.share
 
     def _tell_scaler(self) -> None:
         """All ranks' scalers take the same decision: the job's."""
@@ -198,6 +224,18 @@ class Optimizer(torch.optim.Optimizer):
         skipped = 1.0 if self.skipped else 0.0
         for found in self._scaler._found_inf_per_device(self).values():
             found.fill_(skipped)
+
+    def register_step_pre_hook(self, hook: Callable[..., Any]) -> Any:
+        """As torch's; not called between the batches of one step."""
+        return super().register_step_pre_hook(
+            lambda *arguments: None if self._holding else hook(*arguments)
+        )
+
+    def register_step_post_hook(self, hook: Callable[..., Any]) -> Any:
+        """As torch's; not called between the batches of one step."""
+        return super().register_step_post_hook(
+            lambda *arguments: None if self._holding else hook(*arguments)
+        )
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """As torch's. Between the batches of one step (cluster.resume with
@@ -261,6 +299,19 @@ class Optimizer(torch.optim.Optimizer):
         if self._steps is not None:
             self._steps.close()
             self._steps = None
+
+
+def _detached(loss: torch.Tensor | float) -> torch.Tensor | float:
+    return loss.detach() if isinstance(loss, torch.Tensor) else loss
+
+
+def _mean_of(losses: list[tuple[float, torch.Tensor | float]]) -> float:
+    """Weighted by the rows of the batches; 0 without a loss."""
+    total = sum(weight for weight, _ in losses)
+    if total == 0:
+        return 0.0 if not losses else number("loss", losses[-1][1])
+    values = ((weight, number("loss", loss)) for weight, loss in losses if weight)
+    return sum(weight * value for weight, value in values) / total
 
 
 # Keys that torch's schedulers add to a group.

@@ -128,6 +128,15 @@ class Sampler(torch.utils.data.Sampler[int]):
         counts = [self._count(batch, batch_size, rank) for rank in range(world)]
         return counts[self._cluster.rank], sum(counts)
 
+    def given(self, batch: int, batch_size: int) -> int:
+        """Rows in a batch of this rank, with those that are repeated to fill it."""
+        rows = -(-(self._rows - self._cluster.rank) // self._cluster.world_size)
+        if self._drop_last:
+            rows = len(self)
+        elif self._lacks_batch(rows):
+            rows += min(rows, self._batch_size or 1) or 1
+        return min(max(rows - batch * batch_size, 0), batch_size)
+
     def _count(self, batch: int, batch_size: int, rank: int) -> int:
         world = self._cluster.world_size
         rows = -(-(self._rows - rank) // world)
