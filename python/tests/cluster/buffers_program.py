@@ -32,6 +32,7 @@ def main() -> None:
     model = torch.nn.Linear(3, 1)
     for name, value in BUFFERS.items():
         model.register_buffer(name, value.clone())
+    model.register_buffer("scale", torch.ones(2))
     with tributary.connect(checkpoint_every=3) as cluster:
         rank = cluster.rank
         if rank > 0:  # rank 0's count
@@ -39,13 +40,15 @@ def main() -> None:
             model.ids.add_(1)
         # Ranks with different rows, of which there are 3 and 5.
         optimizer = cluster.optimizer(model, "adam", lr=0.1)
-        for _ in range(3):
+        for scale in (2.0**20, 2.0**-3, 2.0**-10):
+            model.scale.fill_(scale)
             cluster.samples = 3 + 2 * rank
             optimizer.zero_grad()
             model(torch.ones(2, 3) * (rank + 1)).square().mean().backward()
             optimizer.step()
             for name, value in BUFFERS.items():
                 assert is_same(getattr(model, name), value), name
+            assert model.scale.tolist() == [scale, scale], model.scale
     if rank == 0:
         held = tributary.load_checkpoint(sys.argv[1])
         for name, value in BUFFERS.items():
