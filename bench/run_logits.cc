@@ -12,8 +12,8 @@
 #include "common/status/status_macros.h"
 #include "kernels/ops.h"
 #include "tests/testing/npy.h"
-#include "worker/data/open_data.h"
-#include "worker/model/model.h"
+#include "worker/train/data/open_data.h"
+#include "worker/train/model/model.h"
 
 namespace tributary {
 namespace {

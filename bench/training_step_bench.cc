@@ -16,8 +16,8 @@
 #include "common/layers/initializer.h"
 #include "common/optimizer/optimizer.h"
 #include "kernels/ops.h"
-#include "worker/model/loss.h"
-#include "worker/model/model.h"
+#include "worker/train/model/loss.h"
+#include "worker/train/model/model.h"
 
 namespace tributary {
 namespace {

@@ -58,7 +58,7 @@ class NcclComm {
   NcclComm(const NcclComm&) = delete;
   NcclComm& operator=(const NcclComm&) = delete;
 
-  // As in Communicator (worker/collective), without weights.
+  // As in Communicator (worker/rank/collective), without weights.
   NcclOutcome AllReduce(float* data, int64_t n);
   NcclOutcome ReduceScatter(float* data, const std::vector<int64_t>& bounds);
   NcclOutcome AllGather(float* data, const std::vector<int64_t>& bounds);

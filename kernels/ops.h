@@ -19,9 +19,9 @@ namespace tributary {
 // The math of a training step on one device. Pointers refer to memory of this
 // device; tensors are float32, row-major and contiguous. A call enqueues work
 // and returns; Synchronize waits and reports the first fault since its last
-// call. Shapes are not checked here: worker/model checks them when it builds a
-// model. Only one thread at a time may use an object, except that the CPU's is
-// thread-safe. "Adds to y" means y += the result.
+// call. Shapes are not checked here: worker/train/model checks them when it
+// builds a model. Only one thread at a time may use an object, except that the
+// CPU's is thread-safe. "Adds to y" means y += the result.
 class Ops : public MemoryOps,
             public MatrixOps,
             public ImageOps,

@@ -21,13 +21,13 @@
 #include "common/wire/channel.h"
 #include "kernels/device.h"
 #include "spdlog/spdlog.h"
-#include "worker/check/check_data.h"
-#include "worker/check/compare_data.h"
-#include "worker/client/message_delay.h"
-#include "worker/measure/run_measurement.h"
-#include "worker/predict/run_prediction.h"
-#include "worker/trainer/group_network.h"
-#include "worker/trainer/run_worker.h"
+#include "worker/rank/client/message_delay.h"
+#include "worker/train/check/check_data.h"
+#include "worker/train/check/compare_data.h"
+#include "worker/train/measure/run_measurement.h"
+#include "worker/train/predict/run_prediction.h"
+#include "worker/train/trainer/group_network.h"
+#include "worker/train/trainer/run_worker.h"
 
 namespace {
 

@@ -12,7 +12,7 @@
 #include "common/wire/channel.h"
 #include "kernels/ops.h"
 #include "server/service/parameter_server.h"
-#include "worker/client/parameter_client.h"
+#include "worker/rank/client/parameter_client.h"
 
 namespace tributary::bench {
 namespace {

@@ -30,7 +30,7 @@
 #include "tests/testing/http/http2_peer.h"
 #include "tributary/v1/coordinator_service.grpc.pb.h"
 #include "tributary/v1/parameter_service.grpc.pb.h"
-#include "worker/client/parameter_client.h"
+#include "worker/rank/client/parameter_client.h"
 
 namespace tributary::bench {
 namespace {

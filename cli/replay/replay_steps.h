@@ -15,7 +15,8 @@
 
 namespace tributary {
 
-// What a rank has computed in a replayed step (worker/trainer/step_probe.h).
+// What a rank has computed in a replayed step
+// (worker/train/trainer/step_probe.h).
 struct ReplayedRank {
   struct Tensor {
     std::string name;

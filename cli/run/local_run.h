@@ -32,7 +32,7 @@ struct LocalRunOptions {
   struct Probe {
     int64_t first_step = 0;  // from 1
     int64_t last_step = 0;   // 0: this is no replay
-    std::string folder;      // for what the workers find (worker/trainer/
+    std::string folder;      // for what the workers find (worker/train/trainer/
                              // step_probe.h); must exist
   } probe;
 };

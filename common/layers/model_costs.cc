@@ -68,8 +68,8 @@ class ModelWalk {
   int64_t scratch_elements_ = 0;
 };
 
-// As worker/model/layer_stack.cc: an array that some backward pass reads is
-// kept, a layer may overwrite any other one that it can.
+// As worker/train/model/layer_stack.cc: an array that some backward pass reads
+// is kept, a layer may overwrite any other one that it can.
 void PlaceActivations(const std::vector<LayerFacts>& layers, Stack* stack) {
   bool kept = true;  // the input
   for (size_t i = 0; i < layers.size(); ++i) {

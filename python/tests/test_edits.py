@@ -161,7 +161,7 @@ def test_a_weight_that_the_program_has_written(kind: str, how: str) -> None:
 
 @pytest.mark.parametrize("how", ["staged", "bfloat16", "channels last"])
 def test_a_weight_that_was_written_through_data(how: str) -> None:
-    """Direct weights are sealed by the session (worker/session)."""
+    """Direct weights are sealed by the session (worker/rank/session)."""
     model = torch.nn.Conv2d(2, 2, 3)
     x = torch.ones(1, 2, 3, 3)
     if how == "bfloat16":

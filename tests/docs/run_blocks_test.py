@@ -60,7 +60,7 @@ class ParseTest(unittest.TestCase):
 
     def test_accepts_marked_commands_and_what_is_no_command(self):
         for block in ("~~~sh\ntributary train\n~~~", "~~~\ntributary: x.csv: line 3\n~~~",
-                      "~~~python\ncd = 1\n~~~", "~~~\nworker/data  loads a batch\n~~~",
+                      "~~~python\ncd = 1\n~~~", "~~~\nworker/train/data  loads a batch\n~~~",
                       "<!-- not run: no -->\n~~~\n$ ls\n~~~",
                       "<!-- file: a -->\n~~~bash\nls\n~~~"):
             self.assertEqual(len(parse(block + "\n")), 1, msg=block)

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "tests/fuzz/fuzz.h"
-#include "worker/data/raw_data.h"
-#include "worker/data/stream/stored_arrays.h"
+#include "worker/train/data/raw_data.h"
+#include "worker/train/data/stream/stored_arrays.h"
 
 namespace tributary::fuzz {
 

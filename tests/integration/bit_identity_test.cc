@@ -14,7 +14,7 @@
 #include "tests/testing/cluster.h"
 #include "tests/testing/ready_channel.h"
 #include "tributary/v1/parameter_service.grpc.pb.h"
-#include "worker/client/message_delay.h"
+#include "worker/rank/client/message_delay.h"
 
 namespace tributary {
 namespace {

@@ -8,7 +8,7 @@
 #include "kernels/ops.h"
 #include "kernels/sum_and_update.h"
 #include "server/service/parameter_server.h"
-#include "worker/client/parameter_client.h"
+#include "worker/rank/client/parameter_client.h"
 
 namespace tributary::testing {
 

@@ -13,8 +13,8 @@
 namespace tributary {
 
 // A kind of data source, as a job file describes it. Sources passed to a kind
-// are of this kind. How their rows are read is in worker/data/sources; a new
-// kind is in docs/extending.md#a-data-source.
+// are of this kind. How their rows are read is in worker/train/data/sources; a
+// new kind is in docs/extending.md#a-data-source.
 class SourceKind {
  public:
   virtual ~SourceKind() = default;

@@ -17,7 +17,7 @@
 #include "common/wire/access.h"
 #include "python/src/native/raise.h"
 #include "python/src/native/waits.h"
-#include "worker/session/follower.h"
+#include "worker/rank/session/follower.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;

@@ -5,7 +5,7 @@
 
 namespace tributary {
 
-// Adds the class Follower: a Follower of worker/session for Python.
+// Adds the class Follower: a Follower of worker/rank/session for Python.
 void BindFollower(nanobind::module_& module);
 
 }  // namespace tributary

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "python/src/native/waits.h"
-#include "worker/session/session.h"
+#include "worker/rank/session/session.h"
 
 namespace tributary {
 

@@ -25,7 +25,7 @@
 #include "tests/testing/status_matchers.h"
 #include "tributary/v1/coordinator_service.grpc.pb.h"
 #include "tributary/v1/parameter_service.grpc.pb.h"
-#include "worker/client/memory_link.h"
+#include "worker/rank/client/memory_link.h"
 
 namespace tributary {
 namespace {

@@ -25,7 +25,7 @@
 #include "common/member/submit_job.h"
 #include "common/status/status_macros.h"
 #include "common/wire/access.h"
-#include "worker/client/parameter_client.h"
+#include "worker/rank/client/parameter_client.h"
 
 namespace tributary {
 namespace {

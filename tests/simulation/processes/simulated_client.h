@@ -14,8 +14,8 @@
 #include "tests/simulation/job/context.h"
 #include "tests/simulation/processes/simulated_server.h"
 #include "tributary/v1/plan.pb.h"
-#include "worker/client/transfer_ledger.h"
-#include "worker/client/wanted_weights.h"
+#include "worker/rank/client/transfer_ledger.h"
+#include "worker/rank/client/wanted_weights.h"
 
 namespace tributary::simulation {
 

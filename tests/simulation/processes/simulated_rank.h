@@ -14,7 +14,7 @@
 #include "tests/simulation/processes/simulated_checkpointer.h"
 #include "tests/simulation/processes/simulated_client.h"
 #include "tributary/v1/plan.pb.h"
-#include "worker/session/rank_life.h"
+#include "worker/rank/session/rank_life.h"
 
 namespace tributary::simulation {
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "kernels/ops.h"
-#include "worker/collective/communicator.h"
-#include "worker/collective/device_array.h"
+#include "worker/rank/collective/communicator.h"
+#include "worker/rank/collective/device_array.h"
 
 namespace tributary::testing {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The golden group layers_attn (PyTorch in float64) but for its whole blocks,
-// which are models (tests/unit/worker/model); on the CPU and on a CUDA device
-// where one answers.
+// which are models (tests/unit/worker/train/model); on the CPU and on a CUDA
+// device where one answers.
 #include <gtest/gtest.h>
 
 #include <cmath>

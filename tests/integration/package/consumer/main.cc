@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <vector>
 
-#include "worker/client/parameter_client.h"
+#include "worker/rank/client/parameter_client.h"
 
 int main() {
   tributary::ParameterClient::Options options;

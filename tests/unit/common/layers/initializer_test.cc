@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "common/layers/model_parameters.h"
-#include "tests/unit/worker/model/model_fixture.h"
+#include "tests/unit/worker/train/model/model_fixture.h"
 
 namespace tributary::testing {
 namespace {

@@ -20,7 +20,7 @@
 #include "tests/testing/soon.h"
 #include "tests/testing/status_matchers.h"
 #include "tributary/v1/parameter_service.grpc.pb.h"
-#include "worker/client/memory_link.h"
+#include "worker/rank/client/memory_link.h"
 
 namespace tributary {
 namespace {

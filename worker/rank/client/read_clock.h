@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "tributary/v1/parameter_service.pb.h"
+#include "worker/rank/client/transfer.h"
+
+namespace tributary {
+
+// Asks a server how far a rank's contributions have come. Retries while the
+// server has no plan yet or cannot be reached, until `deadline` on SteadyNow's
+// clock, and tells `round` meanwhile. Cancelled: the round was stopped. Other
+// errors name the server.
+absl::StatusOr<v1::ClockResponse> ReadClock(const std::string& server,
+                                            const v1::ClockRequest& request,
+                                            absl::Duration deadline,
+                                            TransferRound* round);
+
+}  // namespace tributary

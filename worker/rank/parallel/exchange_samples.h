@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "worker/rank/collective/communicator.h"
+#include "worker/rank/parallel/rank_sums.h"
+
+namespace tributary {
+
+// Tells all ranks of a group the samples of this rank's step, and returns those
+// of all ranks. step: counted from 0. rates: the program's learning rates;
+// empty: those of the job's schedule. InvalidArgument, on every rank: two ranks
+// have others. Further errors as in Communicator.
+absl::StatusOr<std::vector<uint64_t>> ExchangeSamples(
+    const Communicator& group, RankSums& sums, int64_t step, uint64_t samples,
+    const std::vector<double>& rates);
+
+}  // namespace tributary

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/rank/parallel/parameter_server_synchronizer.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/status/status_macros.h"
+#include "worker/rank/collective/device_fault.h"
+
+namespace tributary {
+
+ParameterServerSynchronizer::ParameterServerSynchronizer(Options* options)
+    : client_(std::move(options->client)),
+      residuals_(std::move(options->residuals)),
+      model_(options->model),
+      ops_(options->device.model_ops),
+      mode_(options->mode),
+      bucketer_(client_->partition(),
+                [this](const Block& block) { return client_->Holds(block); }),
+      place_in_plan_(std::move(options->place_in_plan)) {
+  MakeCopies(options->gradient_memory);
+}
+
+absl::StatusOr<std::unique_ptr<ParameterServerSynchronizer>>
+ParameterServerSynchronizer::Create(Options options) {
+  std::unique_ptr<ParameterServerSynchronizer> made(
+      new ParameterServerSynchronizer(&options));
+  if (made->ops_->is_host()) return made;
+  GradientCopier::Listener listener;
+  listener.on_copied = [s = made.get()](int parameter) {
+    s->Push(s->place_in_plan_[parameter]);
+  };
+  listener.on_fault = [s = made.get()](const absl::Status& fault) {
+    s->Cancel(std::string(fault.message()));
+  };
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      made->copier_,
+      GradientCopier::Create(std::move(options.device),
+                             static_cast<int>(made->place_in_plan_.size()),
+                             std::move(listener)));
+  return made;
+}
+
+void ParameterServerSynchronizer::MakeCopies(
+    const std::shared_ptr<SharedArena>& gradient_memory) {
+  const ParameterSpecs& parameters = model_->parameters();
+  const ParameterSpecs& planned = client_->partition().parameters();
+  weights_.resize(planned.size());
+  gradients_.resize(planned.size());
+  TRIBUTARY_CHECK(place_in_plan_.size() == parameters.size());
+  for (size_t p = 0; p < parameters.size(); ++p) {
+    const int index = static_cast<int>(p), place = place_in_plan_[p];
+    TRIBUTARY_CHECK(parameters[p].shape == planned[place].shape);
+    if (ops_->is_host()) {
+      weights_[place] = model_->weight(index);
+      gradients_[place] = model_->gradient(index);
+      continue;
+    }
+    const int64_t size = parameters[p].size();
+    weights_[place] = copies_.emplace_back(size).data();
+    // Gradients are not pinned: their arena may be remapped.
+    if (SharedBuffer::HasPages(size)) {
+      pins_.push_back(PinMemory(*ops_, weights_[place], size * sizeof(float)));
+    }
+    gradients_[place] =
+        copies_.emplace_back(size, /*stagger=*/0, gradient_memory).data();
+  }
+}
+
+absl::StatusOr<int64_t> ParameterServerSynchronizer::Start(
+    const MakeWeights& initial, const OnProgress& on_progress) {
+  TRIBUTARY_ASSIGN_OR_RETURN(RankProgress progress, client_->ReadProgress());
+  if (!progress.initialized && initial) {
+    TRIBUTARY_ASSIGN_OR_RETURN(const Weights weights, initial());
+    std::vector<const float*> tensors;
+    for (const std::vector<float>& tensor : weights) {
+      tensors.push_back(tensor.data());
+    }
+    TRIBUTARY_RETURN_IF_ERROR(client_->Initialize(tensors));
+  }
+  const std::optional<int64_t> finished = FinishedBeforePull(mode_, progress);
+  if (finished) on_progress(progress);
+  TRIBUTARY_RETURN_IF_ERROR(client_->Pull(StartingWeights(mode_, progress),
+                                          absl::MakeSpan(weights_)));
+  if (!finished) {
+    progress.steps = client_->oldest_version();
+    on_progress(progress);
+  }
+  if (residuals_ != nullptr) {
+    TRIBUTARY_RETURN_IF_ERROR(
+        residuals_->Restore(progress.steps, client_->residuals()));
+  }
+  CopyWeightsIn();
+  TRIBUTARY_RETURN_IF_ERROR(SynchronizeDevice(*ops_));
+  return progress.steps;
+}
+
+void ParameterServerSynchronizer::BeginStep(int64_t step, uint64_t samples) {
+  step_ = step;
+  samples_ = samples;
+  bucketer_.Reset();
+  client_->BeginStep(step, samples, gradients_, absl::MakeSpan(weights_),
+                     learning_rates_);
+}
+
+void ParameterServerSynchronizer::GradientReady(int parameter) {
+  if (fault_.ok()) {
+    fault_ = DeviceFault(*ops_);
+    if (!fault_.ok()) Cancel(std::string(fault_.message()));
+  }
+  if (!fault_.ok()) return;
+  const int place = place_in_plan_[parameter];
+  if (copier_ == nullptr || samples_ == 0) return Push(place);
+  copier_->Begin({parameter, model_->gradient(parameter), gradients_[place],
+                  model_->parameters()[parameter].size()});
+}
+
+void ParameterServerSynchronizer::Push(int place) {
+  bucketer_.MarkReady(place,
+                      [this](const Block& block) { client_->PushPull(block); });
+}
+
+absl::StatusOr<int64_t> ParameterServerSynchronizer::FinishStep() {
+  if (copier_ != nullptr) fault_.Update(copier_->Wait());
+  TRIBUTARY_RETURN_IF_ERROR(fault_);
+  TRIBUTARY_RETURN_IF_ERROR(client_->FinishStep());
+  int64_t finished = step_ + 1;
+  if (const std::optional<WantedWeights> wanted =
+          CatchUp(mode_, finished, client_->newest_version())) {
+    TRIBUTARY_RETURN_IF_ERROR(client_->Pull(*wanted, absl::MakeSpan(weights_)));
+    finished = client_->oldest_version();
+  }
+  if (residuals_ != nullptr) {
+    residuals_->WriteIfDue(finished, client_->residuals());
+  }
+  CopyWeightsIn();
+  TRIBUTARY_RETURN_IF_ERROR(SynchronizeDevice(*ops_));
+  return finished;
+}
+
+absl::Status ParameterServerSynchronizer::Checkpoint(int64_t step) {
+  if (residuals_ != nullptr) residuals_->Write(step, client_->residuals());
+  return absl::OkStatus();
+}
+
+absl::Status ParameterServerSynchronizer::End(int64_t step) {
+  if (residuals_ != nullptr) {
+    residuals_->WriteAtEnd(step, client_->residuals());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ParameterServerSynchronizer::WaitUntilPushed() {
+  if (copier_ != nullptr) TRIBUTARY_RETURN_IF_ERROR(copier_->Wait());
+  while (true) {
+    TRIBUTARY_ASSIGN_OR_RETURN(const RankProgress progress,
+                               client_->ReadProgress());
+    if (progress.steps > step_) return absl::OkStatus();
+  }
+}
+
+void ParameterServerSynchronizer::CopyWeightsIn() {
+  if (ops_->is_host()) return;
+  for (size_t p = 0; p < place_in_plan_.size(); ++p) {
+    const int index = static_cast<int>(p);
+    ops_->CopyIn(model_->weight(index), weights_[place_in_plan_[p]],
+                 model_->parameters()[p].size() * sizeof(float));
+  }
+}
+
+std::vector<GradientSynchronizer::Span> ParameterServerSynchronizer::spans()
+    const {
+  std::vector<Span> spans;
+  for (const ParameterClient::Flight& flight : client_->flights()) {
+    spans.push_back(
+        {/*optimizer=*/false, flight.begin_micros, flight.end_micros});
+  }
+  return spans;
+}
+
+ParameterServerSynchronizer::Traffic ParameterServerSynchronizer::traffic()
+    const {
+  const ParameterClient::Traffic traffic = client_->traffic();
+  return {traffic.bytes_sent, traffic.bytes_received, traffic.retries};
+}
+
+}  // namespace tributary

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "common/base/parameter_memory.h"
+#include "common/host/shared_arena.h"
+#include "common/plan/gradient_bucketer.h"
+#include "common/wire/shared_buffer.h"
+#include "kernels/device.h"
+#include "kernels/ops.h"
+#include "worker/rank/client/parameter_client.h"
+#include "worker/rank/parallel/exchange_device.h"
+#include "worker/rank/parallel/gradient_copier.h"
+#include "worker/rank/parallel/gradient_synchronizer.h"
+#include "worker/rank/parallel/residual_checkpoints.h"
+
+namespace tributary {
+
+// Pushes each block as soon as its gradients are computed, and receives the
+// block's new weights, while the backward pass continues. If the device is the
+// host, the network reads gradients and writes weights directly in the model's
+// memory. Otherwise both go through host copies. A thread copies the gradients,
+// and a fault of the device stops all later pushes.
+class ParameterServerSynchronizer final : public GradientSynchronizer {
+ public:
+  struct Options {
+    std::unique_ptr<ParameterClient> client;
+    ParameterMemory* model = nullptr;  // must outlive the synchronizer
+    ExchangeDevice device;             // as DeviceBeside
+    ApplyMode mode = ApplyMode::kBulk;
+    // For each of the model's parameters, its index among the client's.
+    std::vector<int> place_in_plan;
+    // The client's memory for copies of a device's gradients; or null.
+    std::shared_ptr<SharedArena> gradient_memory;
+    // Writes the client's residuals to checkpoints; null: nobody does.
+    std::unique_ptr<ResidualCheckpoints> residuals;
+  };
+  // ResourceExhausted: the device has no room.
+  static absl::StatusOr<std::unique_ptr<ParameterServerSynchronizer>> Create(
+      Options options);
+
+  absl::StatusOr<int64_t> Start(const MakeWeights& initial,
+                                const OnProgress& on_progress) override;
+  void BeginStep(int64_t step, uint64_t samples) override;
+  void GradientReady(int parameter) override;
+  absl::StatusOr<int64_t> FinishStep() override;
+  absl::Status Checkpoint(int64_t step) override;
+  absl::Status End(int64_t step) override;
+  void SetLearningRates(const std::vector<double>& rates) override {
+    learning_rates_ = rates;
+  }
+  bool skipped() const override { return client_->skipped(); }
+  absl::Status WaitUntilPushed() override;
+  void Cancel(const std::string& why) override { client_->Cancel(why); }
+  Traffic traffic() const override;
+  std::vector<Span> spans() const override;
+
+ private:
+  explicit ParameterServerSynchronizer(Options* options);
+  void MakeCopies(const std::shared_ptr<SharedArena>& gradient_memory);
+  // Pushes the blocks that are complete with this planned parameter, whose
+  // gradient is in gradients_.
+  void Push(int place);
+  void CopyWeightsIn();
+
+  const std::unique_ptr<ParameterClient> client_;
+  const std::unique_ptr<ResidualCheckpoints> residuals_;  // may be null
+  ParameterMemory* const model_;
+  Ops* const ops_;
+  const ApplyMode mode_;
+  GradientBucketer bucketer_;
+  const std::vector<int> place_in_plan_;
+  // Host memory of each planned parameter that the model has: the model's
+  // memory or copies_.
+  std::vector<float*> weights_;
+  std::vector<float*> gradients_;
+  std::vector<SharedBuffer> copies_;
+  std::vector<std::unique_ptr<PinnedMemory>> pins_;  // of weights in copies_
+  int64_t step_ = 0;
+  uint64_t samples_ = 0;
+  std::vector<double> learning_rates_;  // of the next steps; empty: scheduled
+  absl::Status fault_;  // the device's first fault; ends all pushes
+  std::unique_ptr<GradientCopier> copier_;  // pushes; null: on the host
+};
+
+}  // namespace tributary

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/rank/session/server_synchronizer.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/checkpoint/restore.h"
+#include "common/job/job_options.h"
+#include "common/member/report_checkpoint.h"
+#include "common/plan/model_cut.h"
+#include "common/plan/plan_codec.h"
+#include "common/status/status_macros.h"
+#include "spdlog/spdlog.h"
+#include "worker/rank/parallel/local_sgd_synchronizer.h"
+#include "worker/rank/parallel/parameter_server_synchronizer.h"
+#include "worker/rank/parallel/residual_checkpoints.h"
+
+namespace tributary {
+namespace {
+
+// The samples of all ranks in a push of a ParameterClient, which is a step or a
+// round of local_sgd. Null where a push does not wait for every rank.
+std::function<uint64_t(int64_t)> TotalSamples(
+    const ServerSynchronizerParts& parts, const SyncTraits& sync) {
+  if (!parts.all_samples || sync.mode != ApplyMode::kBulk) return nullptr;
+  return [all = parts.all_samples, total = parts.total_steps,
+          period = sync.period](int64_t push) {
+    const int64_t first = push * period;
+    const int64_t end = std::min(first + period, total);
+    uint64_t samples = 0;
+    for (int64_t step = first; step < end; ++step) samples += all(step);
+    return samples;
+  };
+}
+
+// Where this rank's residual begins and what checkpoints hold of it; null: they
+// hold nothing of it.
+absl::StatusOr<std::unique_ptr<ResidualCheckpoints>> ResidualsOf(
+    Member& member, const v1::Plan& plan) {
+  if (!StrategyOf(member.job()).checkpoints_residuals()) return nullptr;
+  const int rank = static_cast<int>(member.index());
+  ResidualCheckpoints::Options options;
+  options.start_step = plan.start_step();
+  if (!plan.checkpoint_directory().empty()) {
+    options.every_steps = member.job().checkpoint().every_steps();
+    options.at_end = [&member, start = plan.start_step()](int64_t step) {
+      return LeavesCheckpointAtEnd(member.job(), start, step);
+    };
+    options.directory = plan.checkpoint_directory();
+    options.on_written =
+        [&member, epoch = plan.epoch()](const Checkpointer::Written& written) {
+          ReportCheckpoint(written, /*state_names=*/{}, epoch, &member);
+        };
+  }
+  options.series = ResidualSeriesOf(plan, rank);
+  options.series.digests = !member.checkpoint_key().empty();
+  if (!plan.restore_from().empty()) {
+    std::string why;
+    TRIBUTARY_ASSIGN_OR_RETURN(
+        options.restore,
+        OpenResidualToRestore(plan, rank, &why, member.checkpoint_key()));
+    if (!why.empty()) spdlog::warn("the residual begins with zeros: {}", why);
+  }
+  return std::make_unique<ResidualCheckpoints>(std::move(options));
+}
+
+absl::StatusOr<std::unique_ptr<ParameterClient>> ConnectClient(
+    const ServerSynchronizerParts& parts, const v1::Plan& plan) {
+  Member& member = *parts.member;
+  const Strategy strategy = StrategyOf(member.job());
+  return ParameterClient::Connect(
+      {.plan = plan,
+       .rank = member.index(),
+       .incarnation = member.incarnation(),
+       .proof = member.proof(),
+       .recomputes = parts.recomputes,
+       .step_timeout = absl::Seconds(strategy.timeout_seconds),
+       .transport = strategy.transport,
+       .gradient_memory = parts.gradient_memory,
+       .on_waiting =
+           [&member, silent = parts.on_silent_shard](const v1::Wait& wait) {
+             if (silent) {
+               silent(wait.has_server() ? static_cast<int>(wait.server()) : -1);
+             }
+             member.SetWaitingFor(wait);
+           },
+       .total_samples = TotalSamples(parts, SyncTraitsOf(member.job())),
+       .delay_micros = parts.delay_micros,
+       .trace = member.trace()});
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<GradientSynchronizer>> MakeServerSynchronizer(
+    const ServerSynchronizerParts& parts, const v1::Plan& plan) {
+  Member& member = *parts.member;
+  const SyncTraits sync = SyncTraitsOf(member.job());
+  TRIBUTARY_ASSIGN_OR_RETURN(std::unique_ptr<ParameterClient> client,
+                             ConnectClient(parts, plan));
+  if (sync.updates_locally) {
+    LocalSgdSynchronizer::Options options;
+    options.client = std::move(client);
+    options.model = parts.model;
+    options.ops = parts.ops;
+    options.period = sync.period;
+    options.total_steps = parts.total_steps;
+    options.inner = OptimizerOptionsOf(member.job().training().optimizer());
+    options.learning_rate = parts.learning_rate;
+    options.groups = parts.groups;
+    return LocalSgdSynchronizer::Create(std::move(options));
+  }
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      std::vector<int> places,
+      PlacesInPlan(parts.model->parameters(), client->partition().parameters(),
+                   MeshOf(plan), static_cast<int>(member.index())));
+  TRIBUTARY_ASSIGN_OR_RETURN(std::unique_ptr<ResidualCheckpoints> residuals,
+                             ResidualsOf(member, plan));
+  TRIBUTARY_ASSIGN_OR_RETURN(ExchangeDevice device, DeviceBeside(parts.ops));
+  return ParameterServerSynchronizer::Create(
+      {.client = std::move(client),
+       .model = parts.model,
+       .device = std::move(device),
+       .mode = sync.mode,
+       .place_in_plan = std::move(places),
+       .gradient_memory = parts.gradient_memory,
+       .residuals = std::move(residuals)});
+}
+
+}  // namespace tributary

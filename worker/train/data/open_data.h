@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tributary/v1/job.pb.h"
+#include "tributary/v1/preprocessing.pb.h"
+#include "worker/train/data/dataset.h"
+
+namespace tributary {
+
+struct TrainTest {
+  std::unique_ptr<Dataset> train;
+  std::unique_ptr<Dataset> validation;  // null when the job names none
+  std::unique_ptr<Dataset> test;        // likewise
+  // Messages for the user: categories of the other sets that the training data
+  // does not have.
+  std::vector<std::string> warnings;
+  v1::Preprocessing preprocessing;  // of the training source
+
+  // The set on which the job evaluates while it trains; null: none.
+  const Dataset* evaluated() const {
+    return validation != nullptr ? validation.get() : test.get();
+  }
+};
+
+// What a loss compares outputs with.
+TargetKind TargetKindOf(const v1::LossSpec& loss);
+
+// Reads the data of a resolved job (common/job); paths are used unchanged.
+// Values learned from the training source (categories, classes, the mean and
+// deviation of `standardize`, the values that replace missing ones) apply to
+// all sets. Rows of data.validation.fraction are no longer in the training set,
+// also when it is measured. Errors name the file and the position in it, and
+// the field of the job that they are about (FieldOf).
+absl::StatusOr<TrainTest> OpenData(const v1::DataSpec& spec, TargetKind kind);
+
+}  // namespace tributary

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "worker/train/data/raw_data.h"
+#include "worker/train/data/readers/csv_reader.h"
+#include "worker/train/data/readers/input_files.h"
+#include "worker/train/data/stream/stored_rows.h"
+
+namespace tributary {
+
+// What ReadTrainingCsv and ReadTestCsv read into memory, as rows in a
+// ScratchFile for numbers, one for categories and one for labels. Where missing
+// values are filled, StoredRows::Fill has to follow. Errors as there.
+absl::StatusOr<StoredRows::Columns> StoreTrainingCsv(const InputFiles& files,
+                                                     const CsvOptions& options,
+                                                     TargetKind kind,
+                                                     CsvWords* words);
+absl::StatusOr<StoredRows::Columns> StoreTestCsv(
+    const InputFiles& files, const CsvOptions& options, TargetKind kind,
+    const CsvWords& words, std::vector<std::string>* warnings);
+
+}  // namespace tributary

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
+#include "worker/train/data/raw_data.h"
+#include "worker/train/data/stream/stored_records.h"
+
+namespace tributary {
+
+// The rows of a source that stay in their files, in the form in which a reader
+// delivers rows in memory (RawData). Any number of threads may read. Notices
+// when the values in the files change.
+class StoredRows {
+ public:
+  struct Columns {
+    // What all rows have in common: name, feature_shape, widths, byte_divisor,
+    // offsets, kind and width of the targets; of token sequences also
+    // token_stride and num_tokens. Rounding of all rows where the reader of the
+    // source has seen it.
+    RawData layout;
+    // A record is the values of one row. Numeric features; of kUint8 alone they
+    // are RawData's bytes, unless there are offsets or the divisor is 0.
+    std::optional<StoredRecords> features;
+    bool offsets_are_off = false;  // offsets are already subtracted
+    // int32 for each categorical column, a number of code_places[column], which
+    // gives the code.
+    std::optional<StoredRecords> codes;
+    std::vector<std::vector<int32_t>> code_places;
+    // Targets. With target_values they are int32, the index of the value.
+    std::optional<StoredRecords> targets;
+    std::vector<double> target_values;
+    // The numbers may be NaN, which stands for a missing value until Fill.
+    bool may_miss = false;
+    // Replaces missing values: one for each numeric feature.
+    std::vector<double> fill;
+    // Instead of all of these, token sequences: `tokens` has the length + 1
+    // tokens of each row, and `stream` the text, a token a record. Both int32.
+    std::optional<StoredRecords> tokens;
+    std::optional<StoredRecords> stream;
+  };
+
+  // All rows in memory. Errors as of Read.
+  static absl::StatusOr<RawData> ReadAll(Columns columns);
+
+  // Reads the first row. InvalidArgument when there is none.
+  static absl::StatusOr<std::shared_ptr<const StoredRows>> Create(
+      Columns columns);
+
+  // The same rows with values for the missing ones. None: there are none.
+  absl::StatusOr<std::shared_ptr<const StoredRows>> Fill(
+      const std::vector<double>& fill) const;
+
+  int64_t rows() const { return rows_; }
+  // The first row alone, which shows how all rows are.
+  const RawData& first_row() const { return first_row_; }
+  // In memory.
+  int64_t row_bytes() const;
+
+  // Reads rows, which ascend. InvalidArgument and DataLoss, with the file and
+  // the row, for values that are not finite, labels that the kind does not
+  // take, and files that have become shorter or have other values since
+  // Checksum. Where a file may have changed, this reads all rows again, once.
+  absl::StatusOr<RawData> Read(absl::Span<const int64_t> rows) const;
+
+  // Reads all rows in their order, in parts of a few MiB. `first_row` is the
+  // number of a part's first row.
+  using Take =
+      std::function<absl::Status(const RawData& part, int64_t first_row)>;
+  absl::Status ForEachPart(const Take& take) const;
+
+  // Dataset's checksum for these rows in memory: the CRC-32C of all values,
+  // array by array. Also finds values that Read refuses. Adds the rounding of
+  // all rows to `rounded`.
+  absl::StatusOr<uint32_t> Checksum(RawData* rounded) const;
+
+ private:
+  explicit StoredRows(Columns columns);
+
+  // All arrays of a source that is not a text.
+  absl::Status ReadArrays(absl::Span<const int64_t> rows, RawData* data) const;
+  // Each fills its part of `data`, whose other parts stay empty.
+  absl::Status ReadFeatures(absl::Span<const int64_t> rows,
+                            RawData* data) const;
+  absl::Status ReadCodes(absl::Span<const int64_t> rows, RawData* data) const;
+  absl::Status ReadTargets(absl::Span<const int64_t> rows, RawData* data) const;
+  // Adds all values to a checksum, array by array and in parts. Calls
+  // after(file, first row, part, checksum so far) for each part, and returns
+  // its first error.
+  using AfterPart =
+      std::function<absl::Status(const StoredRecords& file, int64_t first,
+                                 const RawData& part, uint32_t so_far)>;
+  absl::StatusOr<uint32_t> AddAll(const AfterPart& after) const;
+  absl::StatusOr<std::vector<RandomAccessFile::Stamp>> ReadStamps() const;
+  // DataLoss when the files no longer have the values of Checksum.
+  absl::Status CheckUnchanged() const;
+  absl::Status Compare(const std::vector<uint32_t>& checksums) const;
+
+  using FillPart = std::function<absl::Status(absl::Span<const int64_t> rows,
+                                              RawData* data)>;
+  // Fills consecutive rows, a part at a time.
+  absl::Status InParts(int64_t count, int64_t bytes_of_one,
+                       const FillPart& fill, const Take& take) const;
+
+  const Columns columns_;
+  const int64_t rows_;
+  RawData first_row_;
+
+  mutable absl::Mutex mu_;
+  // The state of each file when its values last matched the checksums.
+  mutable std::vector<RandomAccessFile::Stamp> stamps_ ABSL_GUARDED_BY(mu_);
+  // After each part, as AddAll calculates them; empty before Checksum.
+  mutable std::vector<uint32_t> checksums_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace tributary

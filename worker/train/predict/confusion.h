@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "tributary/v1/model_record.pb.h"
+#include "worker/train/data/batch.h"
+
+namespace tributary {
+
+// How often a class was predicted for each label. It counts nothing for numbers
+// and for more than kMaxClasses classes.
+class Confusion {
+ public:
+  static constexpr int64_t kMaxClasses = 1024;
+
+  // outputs: of the model, for one value.
+  Confusion(const v1::ModelRecord& record, int64_t outputs);
+
+  // Adds the predictions that logits, [rows, values, outputs], make for a
+  // batch.
+  void Add(const Batch& batch, absl::Span<const float> logits);
+
+  bool empty() const { return names_.empty(); }
+  int64_t classes() const { return static_cast<int64_t>(names_.size()); }
+  const std::string& name(int64_t index) const { return names_[index]; }
+  // Values with outputs that are not numbers: no class was predicted.
+  uint64_t undecided() const { return undecided_; }
+  uint64_t count(int64_t label, int64_t predicted) const {
+    return counts_[label * classes() + predicted];
+  }
+
+ private:
+  v1::OutputKind kind_;
+  int64_t outputs_;
+  std::vector<std::string> names_;
+  std::vector<uint64_t> counts_;  // [label, predicted]
+  uint64_t undecided_ = 0;
+};
+
+struct EvaluationReport {
+  std::string data;
+  std::string weights = {};  // their file
+  int64_t rows = 0;
+  std::map<std::string, double> metrics;
+};
+
+// For people: the metrics, and the matrix; of more than kMaxShown classes only
+// the most frequent confusions.
+inline constexpr int64_t kMaxShown = 32;
+std::string ReportText(const EvaluationReport& report,
+                       const Confusion& confusion);
+std::string ReportJson(const EvaluationReport& report,
+                       const Confusion& confusion);
+
+}  // namespace tributary

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/train/predict/evaluate_run.h"
+
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/evaluation/evaluation.h"
+#include "common/files/atomic_file.h"
+#include "common/job/job_file.h"
+#include "common/job/sources/source_kind.h"
+#include "common/status/status_macros.h"
+#include "worker/train/data/open_data.h"
+#include "worker/train/model/evaluator.h"
+#include "worker/train/model/loss.h"
+#include "worker/train/predict/confusion.h"
+#include "worker/train/predict/inputs/input_rows.h"
+#include "worker/train/predict/predictor.h"
+
+namespace tributary {
+namespace {
+
+// Rows with labels, gathered for the model; no rows: the end.
+using FillBatch = std::function<absl::Status(Batch*)>;
+
+struct EvaluatedData {
+  std::string name;
+  FillBatch fill;
+  std::shared_ptr<InputRows> input;  // null: generated data
+};
+
+EvaluatedData FromInput(const Predictor* predictor,
+                        std::unique_ptr<InputRows> opened, std::string name) {
+  std::shared_ptr<InputRows> input = std::move(opened);
+  const auto fill = [predictor, input](Batch* batch) -> absl::Status {
+    TRIBUTARY_ASSIGN_OR_RETURN(RawData raw, input->Next(predictor->max_rows()));
+    batch->rows = 0;
+    if (raw.rows == 0) return absl::OkStatus();
+    return predictor->Gather(std::move(raw), batch);
+  };
+  return {.name = std::move(name), .fill = fill, .input = input};
+}
+
+// Rows to evaluate may have categories that the training data lack, as a test
+// set may.
+InputOptions LabelledRows(TargetKind kind) {
+  return {.labels = true, .kind = kind, .allow_unknown = true};
+}
+
+// Where a source of a job file has its rows.
+InputOptions OptionsOf(const v1::DataSource& source, TargetKind kind) {
+  InputOptions options = LabelledRows(kind);
+  const SourceKind* const source_kind = KindOf(source);
+  if (source_kind == nullptr) return options;
+  v1::DataSource copy = source;
+  const std::vector<SourceKind::Files> lists = source_kind->FilesOf(&copy);
+  const auto set = [&lists](size_t list, std::string* first,
+                            std::vector<std::string>* more) {
+    if (list >= lists.size() || lists[list].paths->empty()) return;
+    const auto& paths = *lists[list].paths;
+    *first = paths.Get(0);
+    more->assign(paths.begin() + 1, paths.end());
+  };
+  set(0, &options.path, &options.more_paths);
+  set(1, &options.labels_path, &options.more_labels);
+  const SourceRows rows = RowsOf(source);
+  options.range = {rows.first_row, rows.rows};
+  if (source.has_text()) {
+    options.stride = source.text().stride();
+    options.begin = source.text().begin();
+    options.end = source.text().has_end() ? source.text().end() : 1;
+  }
+  return options;
+}
+
+// All rows of a set that is in memory.
+absl::StatusOr<EvaluatedData> FromMemory(
+    const Predictor* predictor, const std::shared_ptr<const Dataset>& data) {
+  if (data->target_kind() == TargetKind::kClass) {
+    TRIBUTARY_RETURN_IF_ERROR(data->CheckClasses(predictor->outputs()));
+  }
+  auto next = std::make_shared<int64_t>(0);
+  const auto fill = [predictor, data, next](Batch* batch) {
+    std::vector<int64_t> rows;
+    while (*next < data->rows() &&
+           static_cast<int64_t>(rows.size()) < predictor->max_rows()) {
+      rows.push_back((*next)++);
+    }
+    data->Gather(rows, batch);
+    return absl::OkStatus();
+  };
+  return EvaluatedData{.name = data->name(), .fill = fill, .input = nullptr};
+}
+
+// Generated rows are all in memory, as in training.
+absl::StatusOr<EvaluatedData> FromGenerator(const Predictor* predictor,
+                                            const v1::DataSource& source) {
+  v1::DataSpec spec;
+  *spec.mutable_train() = source;
+  v1::NormalizeSpec* normalize =
+      spec.mutable_train()->mutable_synthetic()->mutable_normalize();
+  normalize->Clear();
+  const v1::NumericFeatures& numeric = predictor->preprocessing().numeric();
+  for (int i = 0; i < numeric.mean_size(); ++i) {
+    const double offset = numeric.offset().empty() ? 0 : numeric.offset(i);
+    normalize->add_mean(offset + numeric.mean(i));
+  }
+  normalize->mutable_std()->Add(numeric.deviation().begin(),
+                                numeric.deviation().end());
+  TRIBUTARY_ASSIGN_OR_RETURN(TrainTest opened,
+                             OpenData(spec, predictor->target_kind()));
+  return FromMemory(predictor, std::move(opened.train));
+}
+
+// The rows that a fraction has taken out of the training source, or those that
+// it has left there: chosen again, as the workers have chosen them.
+absl::StatusOr<EvaluatedData> FromFraction(const Predictor* predictor,
+                                           const v1::JobSpec& job,
+                                           bool validation) {
+  v1::DataSpec spec = job.data();
+  spec.clear_test();
+  TRIBUTARY_ASSIGN_OR_RETURN(TrainTest opened,
+                             OpenData(spec, predictor->target_kind()));
+  const uint32_t trained = predictor->record().training_data().checksum();
+  if (trained != 0 && opened.train->checksum() != trained) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        opened.train->name(),
+        " has changed since the run: its validation rows are not known"));
+  }
+  return FromMemory(predictor,
+                    std::move(validation ? opened.validation : opened.train));
+}
+
+// The source of a set of the run; null: it has no such set.
+const v1::DataSource* SourceOf(const v1::DataSpec& data,
+                               const std::string& set) {
+  if (set == "train") return &data.train();
+  if (set == "test") return data.has_test() ? &data.test() : nullptr;
+  return data.validation().has_source() ? &data.validation().source() : nullptr;
+}
+
+absl::StatusOr<EvaluatedData> OpenEvaluated(const PredictionOptions& options,
+                                            const Predictor* predictor) {
+  const v1::Preprocessing& preprocessing = predictor->preprocessing();
+  if (!options.input.empty()) {
+    InputOptions rows = LabelledRows(predictor->target_kind());
+    rows.path = options.input;
+    rows.labels_path = options.labels;
+    TRIBUTARY_ASSIGN_OR_RETURN(std::unique_ptr<InputRows> input,
+                               OpenInput(preprocessing, rows));
+    return FromInput(predictor, std::move(input), options.input);
+  }
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      const v1::JobSpec job,
+      ReadJobFile(absl::StrCat(options.evaluate, "/job.yaml")));
+  if (job.data().validation().has_fraction() && options.data != "test") {
+    return FromFraction(predictor, job, options.data == "validation");
+  }
+  const v1::DataSource* chosen = SourceOf(job.data(), options.data);
+  if (chosen == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        options.evaluate, "/job.yaml has no data.", options.data,
+        "; wanted an INPUT with labels, or --data ",
+        job.data().has_validation() ? "validation or " : "", "train"));
+  }
+  const v1::DataSource& source = *chosen;
+  if (source.has_synthetic()) return FromGenerator(predictor, source);
+  const InputOptions input_options =
+      OptionsOf(source, predictor->target_kind());
+  TRIBUTARY_ASSIGN_OR_RETURN(std::unique_ptr<InputRows> input,
+                             OpenInput(preprocessing, input_options));
+  return FromInput(predictor, std::move(input), input_options.path);
+}
+
+struct Outcome {
+  Evaluation evaluation;
+  Confusion confusion;
+  int64_t rows = 0;
+};
+
+absl::Status Evaluate(Predictor* predictor, const EvaluatedData& data,
+                      Outcome* outcome) {
+  const v1::LossSpec& spec = predictor->record().loss();
+  const bool classes = predictor->target_kind() == TargetKind::kClass;
+  const int64_t size = predictor->model()->output_size();
+  const int64_t outputs = classes ? predictor->outputs() : size;
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      const std::unique_ptr<Loss> loss,
+      Loss::Create(spec, {.ops = predictor->ops(),
+                          .max_rows = predictor->max_rows(),
+                          .outputs = outputs,
+                          .positions = size / outputs}));
+  Batch batch;
+  const auto next_batch = [&]() -> absl::StatusOr<EvaluationBatch> {
+    TRIBUTARY_RETURN_IF_ERROR(data.fill(&batch));
+    outcome->rows += batch.rows;
+    return EvaluationBatch{
+        .features = batch.features.data(),
+        .targets = {batch.labels.empty() ? nullptr : batch.labels.data(),
+                    batch.targets.empty() ? nullptr : batch.targets.data()},
+        .rows = batch.rows};
+  };
+  const auto forward =
+      [&](const EvaluationBatch&) -> absl::StatusOr<const float*> {
+    const absl::Span<const float> logits = predictor->Forward(batch);
+    outcome->confusion.Add(batch, logits);
+    return logits.data();  // of the CPU: device memory is host memory
+  };
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      const v1::EvaluationPart part,
+      EvaluateOutputs(predictor->ops(), predictor->model_shape(), loss.get(),
+                      spec, next_batch, forward));
+  return outcome->evaluation.Add(part);
+}
+
+}  // namespace
+
+absl::Status EvaluateRun(const PredictionOptions& options) {
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      const std::unique_ptr<Predictor> predictor,
+      Predictor::Open(options.evaluate, options.weights));
+  TRIBUTARY_ASSIGN_OR_RETURN(const EvaluatedData data,
+                             OpenEvaluated(options, predictor.get()));
+  Outcome outcome{
+      .evaluation = Evaluation(predictor->record().loss()),
+      .confusion = Confusion(predictor->record(), predictor->outputs())};
+  TRIBUTARY_RETURN_IF_ERROR(Evaluate(predictor.get(), data, &outcome));
+  if (data.input != nullptr) {
+    for (const std::string& warning : data.input->TakeWarnings()) {
+      std::fprintf(stderr, "tributary: %s\n", warning.c_str());
+    }
+  }
+  const EvaluationReport report{.data = data.name,
+                                .weights = predictor->weights(),
+                                .rows = outcome.rows,
+                                .metrics = outcome.evaluation.Metrics()};
+  const std::string text = options.json ? ReportJson(report, outcome.confusion)
+                                        : ReportText(report, outcome.confusion);
+  if (!options.output.empty()) return WriteFileAtomically(options.output, text);
+  std::fputs(text.c_str(), stdout);
+  return absl::OkStatus();
+}
+
+}  // namespace tributary

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "worker/train/predict/predictor.h"
+
+namespace tributary {
+
+struct GenerateOptions {
+  int64_t tokens = 0;
+  std::string prompt;
+  uint64_t seed = 1;
+  double temperature = 1;
+  std::string output;  // a file; empty: standard output
+};
+
+// Writes the prompt and `tokens` tokens that the model continues it with, each
+// drawn by its probability given those before. The text is a function of model,
+// prompt, seed and temperature. InvalidArgument: the model is not causal, or
+// the prompt is empty or has tokens that the training text lacks.
+absl::Status GenerateText(Predictor* predictor, const GenerateOptions& options);
+
+// The token drawn from these logits: each with the probability softmax(logits /
+// temperature); with temperature 0 the first of the largest. `uniform` is in
+// [0, 1). kUndecided: there are no probabilities, because a logit is not a
+// number.
+int32_t DrawToken(absl::Span<const float> logits, double temperature,
+                  double uniform);
+
+}  // namespace tributary

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tributary/v1/preprocessing.pb.h"
+#include "worker/train/data/raw_data.h"
+
+namespace tributary {
+
+// The rows of a file that a trained model is used on, in batches, so that a
+// file of any length needs the memory of one batch. Errors name the file and
+// the row.
+class InputRows {
+ public:
+  virtual ~InputRows() = default;
+
+  // The next rows, at most `most`, before normalization; no rows: the end. They
+  // have targets if Options::labels, and else none (width 0).
+  virtual absl::StatusOr<RawData> Next(int64_t most) = 0;
+
+  // The positions of the last row that Next has returned which are new and from
+  // the file; end -1: all. The last samples of a text repeat positions of the
+  // sample before, or are padded.
+  struct Positions {
+    int64_t begin = 0;
+    int64_t end = -1;
+  };
+  virtual Positions last_positions() const { return {}; }
+
+  // Messages for the user, once the end is reached.
+  virtual std::vector<std::string> TakeWarnings() { return {}; }
+};
+
+struct InputOptions {
+  std::string path;
+  bool labels = false;      // read the targets, too
+  std::string labels_path;  // of formats that keep them in a file of their own
+  // Files whose rows follow those of `path`; of a text, its next parts.
+  std::vector<std::string> more_paths;
+  std::vector<std::string> more_labels;
+  TargetKind kind = TargetKind::kClass;
+  RowRange range;
+  // A category that the training data do not have is an error, or becomes a
+  // block of zeros with one warning for each column.
+  bool allow_unknown = false;
+  // Only of text. may_pad: a text shorter than a sample is padded at its end,
+  // which changes nothing before it in a causal model; else it is an error.
+  bool may_pad = false;
+  int64_t stride = 0;  // 0: the length of a sample
+  double begin = 0;
+  double end = 1;
+};
+
+// Opens the file with the reader of the training data's format. A model that
+// was trained on bytes of images or arrays reads both formats. Samples have the
+// preprocessing's shape. `preprocessing` must outlive the result.
+// InvalidArgument and NotFound name the file.
+absl::StatusOr<std::unique_ptr<InputRows>> OpenInput(
+    const v1::Preprocessing& preprocessing, const InputOptions& options);
+
+// The readers behind it.
+absl::StatusOr<std::unique_ptr<InputRows>> OpenCsvInput(
+    const v1::Preprocessing& preprocessing, const InputOptions& options);
+absl::StatusOr<std::unique_ptr<InputRows>> OpenArrayInput(
+    const v1::Preprocessing& preprocessing, const InputOptions& options);
+absl::StatusOr<std::unique_ptr<InputRows>> OpenTextInput(
+    const v1::Preprocessing& preprocessing, const InputOptions& options);
+// The rows of several tables, one file at a time.
+absl::StatusOr<std::unique_ptr<InputRows>> OpenChainedInput(
+    const v1::Preprocessing& preprocessing, const InputOptions& options);
+
+// What is taken off the numbers of the rows (RawData).
+std::vector<double> OffsetsOf(const v1::Preprocessing& preprocessing);
+
+// Targets of no rows yet, for the rows of a batch.
+Targets EmptyTargets(const v1::Preprocessing& preprocessing,
+                     const InputOptions& options);
+
+}  // namespace tributary

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "kernels/ops.h"
+#include "tributary/v1/model_record.pb.h"
+#include "worker/train/data/batch.h"
+#include "worker/train/data/normalization.h"
+#include "worker/train/data/raw_data.h"
+#include "worker/train/model/model.h"
+
+namespace tributary {
+
+// A run's model with its weights and the preprocessing of its inputs, in memory
+// of the CPU. For one thread.
+class Predictor {
+ public:
+  // Reads RUN/model.json and the weights: those of WeightsOfRun(RUN), or
+  // `weights` if it is not empty. NotFound and InvalidArgument name the file.
+  static absl::StatusOr<std::unique_ptr<Predictor>> Open(
+      const std::string& run, const std::string& weights);
+
+  const v1::ModelRecord& record() const { return record_; }
+  const std::string& weights() const { return weights_; }  // the file's path
+  const v1::Preprocessing& preprocessing() const {
+    return record_.preprocessing();
+  }
+  TargetKind target_kind() const;
+  // Outputs are [values, outputs] for each sample: of classes the logits for
+  // each label, else one number for each value.
+  int64_t outputs() const;
+  int64_t values() const { return model_->output_size() / outputs(); }
+  // Of the outputs for one sample.
+  const Shape& model_shape() const { return model_->output_shape(); }
+  // Samples that Gather and Forward take at a time.
+  int64_t max_rows() const { return model_->max_rows(); }
+  // Whether a position of a sequence depends on itself and those before alone.
+  bool is_causal() const;
+  Model* model() { return model_.get(); }
+  Ops* ops() { return ops_.get(); }
+
+  // Normalizes rows as the training did. InvalidArgument: they do not fit the
+  // model.
+  absl::Status Gather(RawData raw, Batch* batch) const;
+  // The model's outputs for the batch, valid until the next call.
+  absl::Span<const float> Forward(const Batch& batch);
+
+ private:
+  explicit Predictor(v1::ModelRecord record);
+
+  absl::Status CreateModel();
+  absl::Status LoadWeights();
+
+  const v1::ModelRecord record_;
+  const Normalization normalization_;
+  const std::unique_ptr<Ops> ops_;
+  std::unique_ptr<Model> model_;
+  std::string weights_;
+  std::vector<float> outputs_;
+};
+
+// The class's name in the training data, or its number if it has none there; of
+// a text the token.
+std::string ClassName(const v1::ModelRecord& record, int64_t index);
+
+}  // namespace tributary

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "common/telemetry/http_listener.h"
+#include "common/wire/access.h"
+#include "tributary/v1/job.pb.h"
+#include "worker/rank/collective/local_meshes.h"
+#include "worker/train/data/shared_data.h"
+
+namespace tributary {
+
+// A worker's options, mostly from its command line.
+struct WorkerOptions {
+  std::string coordinator;  // host:port
+  // Overrides the job's device unless it is AUTO.
+  v1::Device device = v1::DEVICE_AUTO;
+  std::optional<uint32_t> index;  // rank to take; unset: any free one
+  // Selects the CUDA device, modulo the number of the machine's devices; unset:
+  // the rank of the job. Ranks that are threads of one process always use the
+  // rank.
+  std::optional<uint32_t> local_rank;
+  std::string metrics_listen;  // host:port for HTTP; empty: none
+  absl::Duration join_timeout = absl::Minutes(10);
+  Access access;
+  PageAccess pages;
+  // Folders below which the job's data, and its checkpoints, must lie; empty:
+  // anywhere.
+  std::vector<std::string> data_roots, checkpoint_roots;
+  bool adopted = false;  // runs beside another rank of this process
+  // Shared by the ranks of this process, if there are others; must outlive the
+  // worker.
+  LocalMeshes* local_meshes = nullptr;
+  SharedData* shared_data = nullptr;
+  // For tests of timing, see ParameterClient.
+  std::function<int64_t()> delay_micros;
+  // For tests of stragglers: stretches every step's computation by this factor.
+  double slow_down = 1;
+  // Steps in which each rank writes down what it computes (step_probe.h).
+  struct Probe {
+    std::string folder;      // empty: none
+    int64_t first_step = 0;  // from 1
+    int64_t last_step = 0;
+  } probe;
+};
+
+// Runs a worker: joins the job, trains, reports, shuts down. The status is the
+// final result of the process.
+absl::Status RunWorker(const WorkerOptions& options);
+
+}  // namespace tributary
