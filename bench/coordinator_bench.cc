@@ -84,7 +84,7 @@ class RunningJob {
       request.set_instance(absl::StrCat("process-", i));
       request.set_host(absl::StrCat("node-", i));
       request.set_address(absl::StrCat("10.0.0.1:", 1000 + i));
-      places_.push_back(control_->Register(request).value());
+      places_.push_back(control_->calls().Register(request).value());
       roles_.push_back(request.role());
     }
     v1::DeclareModelRequest model;
@@ -97,7 +97,7 @@ class RunningJob {
     }
     model.set_total_steps(1'000'000'000);
     model.set_steps_per_epoch(1000);
-    TRIBUTARY_CHECK(control_->DeclareModel(model).ok());
+    TRIBUTARY_CHECK(control_->calls().DeclareModel(model).ok());
   }
 
   void Beat(size_t member) {
@@ -108,7 +108,7 @@ class RunningJob {
     request.set_job_id(places_[member].job_id());
     request.set_term(1);
     request.set_plan_epoch(1);
-    TRIBUTARY_CHECK(control_->Heartbeat(request).ok());
+    TRIBUTARY_CHECK(control_->calls().Heartbeat(request).ok());
   }
   void Evaluate(int64_t step) {
     for (size_t m = 0; m < places_.size(); ++m) {
@@ -120,7 +120,7 @@ class RunningJob {
       request.set_epoch(1);
       request.mutable_part()->set_samples(10);
       request.mutable_part()->set_values(10);
-      TRIBUTARY_CHECK(control_->ReportEvaluation(request).ok());
+      TRIBUTARY_CHECK(control_->calls().ReportEvaluation(request).ok());
     }
   }
   size_t members() const { return places_.size(); }

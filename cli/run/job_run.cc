@@ -172,8 +172,9 @@ absl::Status JobRun::ResumeIn(const std::string& checkpoints) {
   const uint64_t lineage = coordinator_->lineage();
   TRIBUTARY_RETURN_IF_ERROR(
       RemoveCheckpointsAfter(checkpoints, options_.start.step, lineage));
-  return PruneCheckpoints(checkpoints, options_.job.checkpoint().keep(),
-                          {lineage, "", coordinator_->control().BestStep()});
+  return PruneCheckpoints(
+      checkpoints, options_.job.checkpoint().keep(),
+      {lineage, "", coordinator_->control().output().BestStep()});
 }
 
 absl::Status JobRun::ClaimCheckpoints(bool begins) {

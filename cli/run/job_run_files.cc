@@ -51,7 +51,7 @@ std::string JobRun::CheckpointDirectory() const {
 }
 
 absl::Status JobRun::BringBest(const std::string& checkpoints) {
-  const int64_t best = coordinator_->control().BestStep();
+  const int64_t best = coordinator_->control().output().BestStep();
   if (best == 0) return absl::OkStatus();
   const std::string name = CheckpointFolderName(best);
   const fs::path from =

@@ -10,7 +10,7 @@
 #include "cli/jobs/run_outcome.h"
 #include "cli/terminal/format.h"
 #include "common/status/printable.h"
-#include "coordinator/service/job_status.h"
+#include "coordinator/job/job_status.h"
 
 namespace tributary {
 namespace {

@@ -14,7 +14,7 @@
 #include "common/host/format_bytes.h"
 #include "common/status/printable.h"
 #include "common/wire/role_name.h"
-#include "coordinator/service/job_status.h"
+#include "coordinator/job/job_status.h"
 
 namespace tributary {
 namespace {

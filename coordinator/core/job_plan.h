@@ -10,7 +10,7 @@
 #include "absl/types/span.h"
 #include "common/base/data_course.h"
 #include "common/job/job_course.h"
-#include "coordinator/core/membership.h"
+#include "coordinator/core/members/membership.h"
 #include "tributary/v1/checkpoint.pb.h"
 #include "tributary/v1/coordinator_service.pb.h"
 #include "tributary/v1/coordinator_state.pb.h"
@@ -61,6 +61,11 @@ class JobPlan {
   // empty: unknown.
   void Publish(const Membership& membership, const std::string& host);
 
+  // Whether some rank has finished a step under the plan, which exists: a rank
+  // that has begun the second step has finished the first.
+  bool HasAdvanced(const Membership& membership) const {
+    return membership.HighestBegun() > plan_->start_step() + 1;
+  }
   // FailedPrecondition unless the plan in force has this epoch.
   absl::Status CheckEpoch(uint64_t epoch) const;
 

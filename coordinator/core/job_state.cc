@@ -22,6 +22,26 @@ constexpr int64_t kMissedHeartbeats = 3;
 
 double Seconds(int64_t micros) { return static_cast<double>(micros) / 1e6; }
 
+v1::RegisterResponse AdmitObserver(const JobState::Options& options) {
+  v1::RegisterResponse response;
+  response.set_job_id(options.job_id);
+  response.set_ticket(MakeTicket(
+      options.job_key, {.job_id = options.job_id, .role = v1::ROLE_OBSERVER}));
+  return response;
+}
+
+void SetTicket(const JobState::Options& options, const Place& place,
+               v1::RegisterResponse* response) {
+  if (options.job_key.empty()) return;
+  response->set_ticket(
+      MakeTicket(options.job_key, {.job_id = options.job_id,
+                                   .role = place.role,
+                                   .index = place.index,
+                                   .incarnation = place.incarnation}));
+  if (place.role == v1::ROLE_SERVER) response->set_job_key(options.job_key);
+  response->set_checkpoint_key(options.checkpoint_key);
+}
+
 }  // namespace
 
 JobState::JobState(Options options, int64_t now_micros)
@@ -45,15 +65,13 @@ JobState::JobState(Options options, const v1::CoordinatorState& state,
   plan_.Restore(state);
   stop_.Restore(state);
   asked_.Restore(state);
-  phase_ = state.phase();
-  message_ = state.message();
-  cause_ = state.cause();
+  life_.Restore(state);
   workers_lost_ = state.workers_lost();
   servers_lost_ = state.servers_lost();
   if (plan() == nullptr) return;
   for (const Place& place : membership_.places()) {
     if (place.alive || place.finished) continue;
-    losses_.Add(place, LastStepOf(place), now_micros);
+    losses_.Add(place, membership_.LastStepOf(place), now_micros);
   }
 }
 
@@ -74,9 +92,7 @@ v1::CoordinatorState JobState::SaveSmall() const {
   state.set_job_id(options_.job_id);
   state.set_job_key(options_.job_key);
   state.set_checkpoint_key_id(CheckpointKeyId(options_.checkpoint_key));
-  state.set_phase(phase_);
-  state.set_message(message_);
-  state.set_cause(cause_);
+  life_.Save(&state);
   state.set_workers_lost(workers_lost_);
   state.set_servers_lost(servers_lost_);
   plan_.SaveSmall(&state);
@@ -92,9 +108,9 @@ void JobState::AllowStart(const std::string& checkpoint_directory) {
 
 void JobState::GoBack(int64_t step, const std::string& folder,
                       absl::string_view why) {
-  if (over() || plan() == nullptr) return;
-  if (const int64_t since = course().last().step; step < since) {
-    return Fail(absl::StrCat(
+  if (life_.over() || plan() == nullptr) return;
+  if (const int64_t since = plan_.course().last().step; step < since) {
+    return life_.Fail(absl::StrCat(
         why, "; the batches changed after step ", since,
         ", so the job cannot roll back to step ", step, " by itself",
         folder.empty() ? ""
@@ -109,11 +125,11 @@ void JobState::GoBack(int64_t step, const std::string& folder,
 absl::StatusOr<v1::RegisterResponse> JobState::Register(
     const v1::RegisterRequest& request, int64_t now_micros) {
   // Also when the job is over: GetPlan says how it ended.
-  if (request.role() == v1::ROLE_OBSERVER) return AdmitObserver();
-  if (over()) {
+  if (request.role() == v1::ROLE_OBSERVER) return AdmitObserver(options_);
+  if (life_.over()) {
     return absl::FailedPreconditionError(
         absl::StrCat("the job \"", options_.job.name(), "\" is over",
-                     message_.empty() ? "" : ": ", message_));
+                     life_.message().empty() ? "" : ": ", life_.message()));
   }
   const Place* const silent = membership_.ExpelSilentServer(
       request, now_micros - kMissedHeartbeats * 1000 * options_.heartbeat_ms);
@@ -137,30 +153,9 @@ absl::StatusOr<v1::RegisterResponse> JobState::Register(
     *response.mutable_course() = plan_.CourseToTell();
     response.set_start_step(options_.start.step);
   }
-  SetTicket(*place, &response);
+  SetTicket(options_, *place, &response);
   PublishPlanWhenComplete();
   return response;
-}
-
-v1::RegisterResponse JobState::AdmitObserver() const {
-  v1::RegisterResponse response;
-  response.set_job_id(options_.job_id);
-  response.set_ticket(
-      MakeTicket(options_.job_key,
-                 {.job_id = options_.job_id, .role = v1::ROLE_OBSERVER}));
-  return response;
-}
-
-void JobState::SetTicket(const Place& place,
-                         v1::RegisterResponse* response) const {
-  if (options_.job_key.empty()) return;
-  response->set_ticket(
-      MakeTicket(options_.job_key, {.job_id = options_.job_id,
-                                    .role = place.role,
-                                    .index = place.index,
-                                    .incarnation = place.incarnation}));
-  if (place.role == v1::ROLE_SERVER) response->set_job_key(options_.job_key);
-  response->set_checkpoint_key(options_.checkpoint_key);
 }
 
 absl::Status JobState::DeclareModel(const v1::DeclareModelRequest& request,
@@ -173,7 +168,7 @@ absl::Status JobState::DeclareModel(const v1::DeclareModelRequest& request,
 }
 
 void JobState::PublishPlanWhenComplete() {
-  if (!plan_.IsDue() || over()) return;
+  if (!plan_.IsDue() || life_.over()) return;
   const bool needs_all =
       plan() == nullptr || strategy_.worker_loss_rolls_back();
   if (!(needs_all ? membership_.Complete() : membership_.ServersComplete())) {
@@ -186,16 +181,12 @@ void JobState::PublishPlanWhenComplete() {
     return;
   }
   // A plan that a loss ended may have advanced since groups broke.
-  if (!breaks_.open() && plan() != nullptr && HasAdvanced()) breaks_.Forget();
+  if (!breaks_.open() && plan() != nullptr && plan_.HasAdvanced(membership_))
+    breaks_.Forget();
   breaks_.Close();
   if (plan() != nullptr) StartOver();
   plan_.Publish(membership_, options_.host);
-  if (phase_ == v1::JOB_PHASE_WAITING) phase_ = v1::JOB_PHASE_RUNNING;
-}
-
-// A rank that has begun the second step of the plan has finished the first.
-bool JobState::HasAdvanced() const {
-  return membership_.HighestBegun() > plan()->start_step() + 1;
+  life_.Run();
 }
 
 void JobState::StartOver() {
@@ -235,7 +226,7 @@ v1::HeartbeatResponse JobState::Apply(const v1::HeartbeatRequest& request,
       plan_.CheckEpoch(std::max<uint64_t>(1, request.plan_epoch())).ok();
   const int64_t begun_step = membership_.Report(request, in_force);
   if (!request.error().empty()) {
-    Fail(
+    life_.Fail(
         absl::StrCat(place.Name(), " failed: ", ShortSentence(request.error())),
         request.error_cause());
   }
@@ -245,11 +236,11 @@ v1::HeartbeatResponse JobState::Apply(const v1::HeartbeatRequest& request,
         static_cast<int>(steps_taken) == request.steps_size()) {
       membership_.SetFinished(place.index, true);
       if (last_step != final_step()) {
-        Fail(absl::StrCat(place.Name(), " finished after step ", last_step,
-                          " of ", final_step()));
+        life_.Fail(absl::StrCat(place.Name(), " finished after step ",
+                                last_step, " of ", final_step()));
       }
     }
-    if (request.program_ended() && !over()) {
+    if (request.program_ended() && !life_.over()) {
       stop_.RequestForProgram();
       BeginToStop();
     }
@@ -258,7 +249,7 @@ v1::HeartbeatResponse JobState::Apply(const v1::HeartbeatRequest& request,
       membership_.SetPaused(place.index, begun_step);
     }
     if ((request.paused() || request.program_ended()) &&
-        phase_ == v1::JOB_PHASE_STOPPING) {
+        life_.phase() == v1::JOB_PHASE_STOPPING) {
       membership_.SetPaused(place.index, begun_step);
     }
     SettleStopStep();
@@ -280,9 +271,9 @@ v1::HeartbeatResponse JobState::Apply(const v1::HeartbeatRequest& request,
 
 v1::HeartbeatResponse JobState::Orders() const {
   v1::HeartbeatResponse orders;
-  orders.set_phase(phase_);
-  orders.set_message(message_);
-  if (stop_step()) orders.set_stop_step(*stop_step());
+  orders.set_phase(life_.phase());
+  orders.set_message(life_.message());
+  if (stop_.get()) orders.set_stop_step(*stop_.get());
   orders.set_hold(asked_.hold());
   orders.set_checkpoint_step(asked_.step());
   if (plan() != nullptr) orders.set_plan_epoch(plan()->epoch());
@@ -296,25 +287,25 @@ v1::HeartbeatResponse JobState::OrdersFor(const v1::HeartbeatRequest& request) {
       response.add_adopt_ranks(rank);
     }
   }
-  if (over()) membership_.TellEnd(request);
+  if (life_.over()) membership_.TellEnd(request);
   return response;
 }
 
 void JobState::SettleStopStep() {
-  if (!over()) stop_.Settle(membership_.workers(), total_steps());
+  if (!life_.over()) stop_.Settle(membership_.workers(), total_steps());
 }
 
 // Workers that pause under a hold no longer do after it.
 void JobState::SettleAskedCheckpoint() {
-  if (!over() && !stop_.requested() &&
+  if (!life_.over() && !stop_.requested() &&
       asked_.Settle(membership_.workers(), total_steps())) {
     membership_.ForgetPauses();
   }
 }
 
 void JobState::AskCheckpoint() {
-  if (over() || plan() == nullptr || wants_new_plan() || stop_.requested() ||
-      asked_.hold() > 0) {
+  if (life_.over() || plan() == nullptr || wants_new_plan() ||
+      stop_.requested() || asked_.hold() > 0) {
     return;
   }
   membership_.ForgetPauses();
@@ -327,20 +318,15 @@ void JobState::ReleaseWorkers() {
 
 // A checkpoint whose step is not settled is left to the stop.
 void JobState::BeginToStop() {
-  phase_ = v1::JOB_PHASE_STOPPING;
+  life_.BeginToStop();
   if (asked_.unsettled()) asked_.Drop();
 }
 
-int64_t JobState::LastStepOf(const Place& place) const {
-  return place.role == v1::ROLE_WORKER ? place.begun_step
-                                       : membership_.HighestBegun();
-}
-
 void JobState::RequestStop() {
-  if (stop_.requested() || over()) return;
+  if (stop_.requested() || life_.over()) return;
   stop_.Request();
   if (plan() == nullptr) {
-    return Fail(
+    return life_.Fail(
         absl::StrCat("stopped before the first step, while waiting for ",
                      Missing()),
         v1::CAUSE_STOP);
@@ -350,24 +336,13 @@ void JobState::RequestStop() {
 }
 
 void JobState::StopEarly(int64_t step, std::string why) {
-  if (over() || !stop_.StopEarly(step, total_steps())) return;
+  if (life_.over() || !stop_.StopEarly(step, total_steps())) return;
   BeginToStop();
   notices_.push_back(std::move(why));
 }
 
-void JobState::Fail(absl::string_view why, v1::Cause cause) {
-  if (over()) return;
-  phase_ = v1::JOB_PHASE_FAILED;
-  message_ = std::string(why);
-  cause_ = cause;
-}
-
-void JobState::MarkDone() {
-  if (!over()) phase_ = v1::JOB_PHASE_DONE;
-}
-
 void JobState::Tick(int64_t now_micros) {
-  if (over()) return;
+  if (life_.over()) return;
   const int64_t pause_micros = now_micros - last_tick_micros_;
   last_tick_micros_ = now_micros;
   if (pause_micros > int64_t{options_.lease_ms} * 1000 / 2) {
@@ -381,13 +356,13 @@ void JobState::Tick(int64_t now_micros) {
   }
   const std::string empty =
       losses_.EmptyFor(options_.loss_timeout_micros, now_micros);
-  if (!empty.empty()) Fail(empty);
+  if (!empty.empty()) life_.Fail(empty);
   AdoptLost();
   if (breaks_.open()) PublishPlanWhenComplete();
   if (plan() == nullptr &&
       now_micros - start_micros_ >= options_.start_timeout_micros) {
-    Fail(absl::StrFormat("waited %.1f s in vain for %s",
-                         Seconds(now_micros - start_micros_), Missing()));
+    life_.Fail(absl::StrFormat("waited %.1f s in vain for %s",
+                               Seconds(now_micros - start_micros_), Missing()));
   }
 }
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,39 +11,29 @@
 #include "absl/status/statusor.h"
 #include "common/base/strategy.h"
 #include "coordinator/core/asked_checkpoint.h"
-#include "coordinator/core/group_breaks.h"
+#include "coordinator/core/job_life.h"
 #include "coordinator/core/job_plan.h"
-#include "coordinator/core/lost_places.h"
-#include "coordinator/core/membership.h"
+#include "coordinator/core/members/group_breaks.h"
+#include "coordinator/core/members/lost_places.h"
+#include "coordinator/core/members/membership.h"
 #include "coordinator/core/stop_step.h"
 #include "tributary/v1/coordinator_service.pb.h"
 
 namespace tributary {
 
-// Tells the process that started a member how to react to the member's loss.
-enum class LossVerdict {
-  kFatal,    // the job fails because of it, or is over
-  kReplace,  // another process shall take its place
-  kGoesOn,   // the remaining members continue without it
-};
-
-// The life of one job:
-//
-//   WAITING -> RUNNING -> (STOPPING ->) DONE
-//      any of these ------------------> FAILED
-//
-// A lost worker's place waits for another process or is taken over by a living
-// worker, depending on the job; its contributions are a function of its rank. A
-// lost server takes state with it, as a lost worker does where
-// Strategy::worker_loss_rolls_back: once its place is held again a new plan
-// with a higher epoch is published, and all members go back to a checkpoint.
+// Decides what becomes of one job. A lost worker's place waits for another
+// process or is taken over by a living worker, depending on the job; its
+// contributions are a function of its rank. A lost server takes state with it,
+// as a lost worker does where Strategy::worker_loss_rolls_back: once its place
+// is held again a new plan with a higher epoch is published, and all members go
+// back to a checkpoint.
 //
 // The job runs once every place is held and the model is declared; then the
 // plan is published. It stops in two phases: every worker pauses and reports
 // the last step it has begun, and all stop at the highest of these steps, so
 // that a synchronous job ends at one common step. When all workers have
-// finished, the caller saves the weights and calls MarkDone. A plain object:
-// events and the current time go in, answers come out.
+// finished, the caller saves the weights and calls life().MarkDone. A plain
+// object: events and the current time go in, answers come out.
 class JobState {
  public:
   struct Options {
@@ -69,10 +58,10 @@ class JobState {
   JobState(Options options, const v1::CoordinatorState& state,
            int64_t now_micros);
 
-  // The state that the second constructor needs.
+  // The state that the second constructor needs, and its two parts: the first
+  // is cheap; the second is job, model, plan and places, and large_revision()
+  // rises with each of its changes.
   v1::CoordinatorState Save() const;
-  // Its two parts: the first is cheap; the second is job, model, plan and
-  // places, and large_revision() rises with each of its changes.
   v1::CoordinatorState SaveSmall() const;
   void SaveLarge(v1::CoordinatorState* state) const;
   uint64_t large_revision() const {
@@ -104,9 +93,13 @@ class JobState {
   // True when state is lost or a group is broken: the plan has ended and the
   // next one is not published yet.
   bool wants_new_plan() const { return plan_.wants_new(); }
+  const JobPlan& plans() const { return plan_; }
   // Null before the first plan is published.
   const v1::Plan* plan() const { return plan_.get(); }
-  std::shared_ptr<const v1::Plan> shared_plan() const { return plan_.shared(); }
+  // Whether this plan is the newest and has not ended.
+  bool InForce(uint64_t epoch) const {
+    return !life_.over() && !wants_new_plan() && plan_.CheckEpoch(epoch).ok();
+  }
   // What the first plan lacks: "server 1, worker 0, the model".
   std::string Missing() const;
 
@@ -150,31 +143,16 @@ class JobState {
   void RequestStop();
   // After this step all workers wait. Ignored when the job stops already.
   void StopEarly(int64_t step, std::string why);
-  // The first reason stays.
-  void Fail(absl::string_view why, v1::Cause cause = v1::CAUSE_UNSPECIFIED);
-  void MarkDone();  // only from RUNNING or STOPPING
 
-  bool over() const {
-    return phase_ == v1::JOB_PHASE_DONE || phase_ == v1::JOB_PHASE_FAILED;
-  }
-  v1::JobPhase phase() const { return phase_; }
-  const std::string& message() const { return message_; }
-  v1::Cause cause() const { return cause_; }  // of the failure
-  std::optional<int64_t> stop_step() const { return stop_.get(); }
+  JobLife& life() { return life_; }
+  const JobLife& life() const { return life_; }
   const StopStep& stop() const { return stop_; }
   const AskedCheckpoint& asked() const { return asked_; }
-  int64_t total_steps() const { return declaration().total_steps(); }
-  int64_t final_step() const { return stop_step().value_or(total_steps()); }
+  int64_t total_steps() const { return plan_.declaration().total_steps(); }
+  int64_t final_step() const { return stop_.get().value_or(total_steps()); }
   // An earlier coordinator recorded this step: the job stops there or later.
   void KnowBegun(int64_t step) { stop_.KnowBegun(step); }
-  const DataCourse& course() const { return plan_.course(); }
   int64_t restore_step() const { return plan_.restore_step(); }
-  const std::string& restore_from() const { return plan_.restore_from(); }
-  const v1::DeclareModelRequest& declaration() const {
-    return plan_.declaration();
-  }
-  bool knows_inputs() const { return plan_.knows_inputs(); }
-  uint64_t rollbacks() const { return plan_.rollbacks(); }
   uint64_t workers_lost() const { return workers_lost_; }
   uint64_t servers_lost() const { return servers_lost_; }
   // What the job waits for while a place is empty; empty: nothing.
@@ -189,8 +167,6 @@ class JobState {
 
  private:
   void Lose(const Place& place, absl::string_view how, int64_t now_micros);
-  v1::RegisterResponse AdmitObserver() const;
-  void SetTicket(const Place& place, v1::RegisterResponse* response) const;
   // Whether a place is lost, or empty because its worker had finished.
   bool IsNoted(const Place& place) const {
     return place.alive || losses_.Contains(place.role, place.index);
@@ -199,15 +175,11 @@ class JobState {
   // worker may join at any time.
   void PublishPlanWhenComplete();
   void StartOver();
-  // Whether some rank has finished a step under the plan.
-  bool HasAdvanced() const;
   void RollBackWorkers(int64_t now_micros);
   void AdoptLost();
   void SettleStopStep();
   void SettleAskedCheckpoint();
   void BeginToStop();
-  // A worker's last begun step; for a server the highest of all workers.
-  int64_t LastStepOf(const Place& place) const;
 
   const Options options_;
   const Strategy strategy_;
@@ -218,9 +190,7 @@ class JobState {
   StopStep stop_;
   AskedCheckpoint asked_;
   LostPlaces losses_;
-  v1::JobPhase phase_ = v1::JOB_PHASE_WAITING;
-  std::string message_;
-  v1::Cause cause_ = v1::CAUSE_UNSPECIFIED;
+  JobLife life_;
   GroupBreaks breaks_;
   uint64_t workers_lost_ = 0;
   uint64_t servers_lost_ = 0;

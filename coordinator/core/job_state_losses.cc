@@ -13,10 +13,10 @@ namespace tributary {
 void JobState::Lose(const Place& place, absl::string_view how,
                     int64_t now_micros) {
   // Before a plan names its members, another process may simply take the place.
-  if (plan() == nullptr || over()) return;
+  if (plan() == nullptr || life_.over()) return;
   const bool is_server = place.role == v1::ROLE_SERVER;
   ++(is_server ? servers_lost_ : workers_lost_);
-  const int64_t step = LastStepOf(place);
+  const int64_t step = membership_.LastStepOf(place);
   // Counts all workers: other ranks of the same process are lost too, and their
   // begun steps are forgotten once they register again.
   stop_.KnowBegun(std::max(step, membership_.HighestBegun()));
@@ -24,7 +24,7 @@ void JobState::Lose(const Place& place, absl::string_view how,
       absl::StrCat(place.Name(), " was lost at step ", step, ": ", how);
   if (!is_server &&
       options_.job.cluster().on_worker_loss() == v1::WORKER_LOSS_FAIL) {
-    return Fail(what);
+    return life_.Fail(what);
   }
   notices_.push_back(what);
   losses_.Add(place, step, now_micros);
@@ -46,22 +46,22 @@ void JobState::RollBackWorkers(int64_t now_micros) {
     membership_.SetFinished(worker.index, false);
     if (strategy_.one_process() && worker.alive) {
       membership_.Expel(v1::ROLE_WORKER, worker.index, worker.holder.pid());
-      losses_.Add(worker, LastStepOf(worker), now_micros);
+      losses_.Add(worker, membership_.LastStepOf(worker), now_micros);
     }
     if (IsNoted(worker)) continue;
-    losses_.Add(worker, LastStepOf(worker), now_micros);
+    losses_.Add(worker, membership_.LastStepOf(worker), now_micros);
     notices_.push_back(
         absl::StrCat(worker.Name(), " had finished and is wanted again"));
   }
 }
 
 void JobState::BreakGroup(const Place& reporter, absl::string_view why) {
-  if (!strategy_.has_groups() || wants_new_plan() || over()) return;
+  if (!strategy_.has_groups() || wants_new_plan() || life_.over()) return;
   const int64_t now_micros = reporter.last_heartbeat_micros;
   const std::string what = absl::StrCat(
       reporter.Name(), " cannot go on with the other ranks: ", why);
-  if (!breaks_.Add(HasAdvanced(), now_micros)) {
-    return Fail(absl::StrCat(breaks_.TooMany(now_micros), what));
+  if (!breaks_.Add(plan_.HasAdvanced(membership_), now_micros)) {
+    return life_.Fail(absl::StrCat(breaks_.TooMany(now_micros), what));
   }
   notices_.push_back(what);
   RollBackWorkers(now_micros);
@@ -69,13 +69,13 @@ void JobState::BreakGroup(const Place& reporter, absl::string_view why) {
 
 void JobState::WantAgain(uint32_t rank, int64_t now_micros) {
   const Place& worker = membership_.workers()[rank];
-  if (worker.alive || !worker.finished || over()) return;
+  if (worker.alive || !worker.finished || life_.over()) return;
   Lose(worker, "it had finished, and its weights are wanted again", now_micros);
 }
 
 LossVerdict JobState::MemberLost(v1::Role role, uint32_t index, int64_t pid,
                                  absl::string_view how, int64_t now_micros) {
-  if (over()) return LossVerdict::kFatal;
+  if (life_.over()) return LossVerdict::kFatal;
   const v1::WorkerLoss on_loss = options_.job.cluster().on_worker_loss();
   const bool is_worker = role == v1::ROLE_WORKER;
   const bool fails = is_worker && on_loss == v1::WORKER_LOSS_FAIL;
@@ -108,7 +108,7 @@ LossVerdict JobState::MemberLost(v1::Role role, uint32_t index, int64_t pid,
   for (const Place* one : lost) {
     if (!listed || one->index != index) Lose(*one, how, now_micros);
   }
-  if (over()) return LossVerdict::kFatal;
+  if (life_.over()) return LossVerdict::kFatal;
   return shrinks && membership_.AnyWorkerAlive() ? LossVerdict::kGoesOn
                                                  : LossVerdict::kReplace;
 }

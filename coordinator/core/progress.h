@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/member/step_seconds.h"
-#include "coordinator/core/equal_ranks.h"
+#include "coordinator/core/members/equal_ranks.h"
 #include "tributary/v1/coordinator_service.pb.h"
 
 namespace tributary {

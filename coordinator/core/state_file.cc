@@ -13,7 +13,7 @@
 #include "common/status/status_macros.h"
 #include "common/wire/crc32c.h"
 #include "coordinator/core/job_state.h"
-#include "coordinator/core/membership.h"
+#include "coordinator/core/members/membership.h"
 #include "coordinator/core/model_declaration.h"
 
 namespace tributary {

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "absl/types/span.h"
-#include "coordinator/core/membership.h"
+#include "coordinator/core/members/membership.h"
 #include "tributary/v1/coordinator_state.pb.h"
 
 namespace tributary {

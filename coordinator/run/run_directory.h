@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/model_record/model_record.h"
+#include "coordinator/job/final_weights.h"
 #include "coordinator/run/evaluation_file.h"
 #include "coordinator/run/event_file.h"
 #include "coordinator/run/metrics_file.h"
@@ -16,7 +17,6 @@
 #include "coordinator/run/run_lock.h"
 #include "coordinator/run/run_record.h"
 #include "coordinator/run/trace_file.h"
-#include "coordinator/service/final_weights.h"
 #include "tributary/v1/coordinator_state.pb.h"
 
 namespace tributary {

@@ -29,6 +29,7 @@
 #include "common/wire/member_ticket.h"
 #include "coordinator/service/coordinator_service.h"
 #include "coordinator/service/job_metrics.h"
+#include "coordinator/service/read_weights.h"
 #include "spdlog/spdlog.h"
 
 namespace tributary {
@@ -48,7 +49,7 @@ constexpr int kMostCalls = 256;  // of a connection at once
 // Threads beyond the two per member: one for a member's call and one for a call
 // that its previous process left waiting.
 constexpr int kSpareThreads = 64;
-static_assert(JobControl::kMostObservers <= kSpareThreads / 2);
+static_assert(JobCalls::kMostObservers <= kSpareThreads / 2);
 
 // Limits what peers may cost. Members make few calls, but one evaluation may be
 // large.
@@ -215,21 +216,21 @@ Coordinator::~Coordinator() {
 void Coordinator::WriteManifests() {
   // Deleted first: on a full disk, a failed checkpoint's files take the room of
   // the next one.
-  for (const std::string& folder : control_.TakeFailedCheckpoints()) {
+  for (const std::string& folder : control_.output().TakeFailedCheckpoints()) {
     std::error_code error;
     if (!ReadCheckpointInfo(folder).complete()) {
       std::filesystem::remove_all(folder, error);
     }
   }
   while (const std::optional<PendingManifest> pending =
-             control_.NextManifest()) {
+             control_.output().NextManifest()) {
     const std::string folder =
         absl::StrCat(pending->directory, "/",
                      CheckpointFolderName(pending->manifest.step()));
     absl::Status status = WriteManifest(pending->directory, pending->manifest,
                                         options_.checkpoint_key);
     TRIBUTARY_FAILPOINT("coordinator-manifest");
-    if (!control_.ManifestWritten(*pending, folder, status)) {
+    if (!control_.output().ManifestWritten(*pending, folder, status)) {
       // The job has gone back to before this step and will compute it again.
       status = RevokeManifest(pending->directory, pending->manifest.step());
       spdlog::warn("the checkpoint of step {} is of a plan that is over: {}",
@@ -242,7 +243,7 @@ void Coordinator::WriteManifests() {
     status = PruneCheckpoints(
         pending->directory, options_.job.checkpoint().keep(),
         {lineage_, WriterTag(job_id_, pending->manifest.plan_epoch()),
-         control_.BestStep()});
+         control_.output().BestStep()});
     if (!status.ok()) {
       spdlog::warn("old checkpoints stay: {}", std::string(status.message()));
     }
@@ -261,13 +262,15 @@ void Coordinator::WatchLeases() {
 void Coordinator::Run() {
   Ending ending;
   while (!control_.closed()) {
-    control_.AwaitWork(kTick);
+    control_.output().AwaitWork(kTick);
     if (control_.deposed()) break;  // the files belong to another coordinator
-    if (const auto lost = control_.TakeUnreadable()) TakeOlderCheckpoint(*lost);
+    if (const auto lost = control_.output().TakeUnreadable())
+      TakeOlderCheckpoint(*lost);
     WriteManifests();
     v1::Plan plan;
     int64_t step = 0;
-    if (control_.ReadyToSave(&plan, &step)) SaveWeights(plan, step, &ending);
+    if (control_.output().ReadyToSave(&plan, &step))
+      SaveWeights(plan, step, &ending);
   }
   LeaveWholeCheckpoints();
 }
@@ -304,17 +307,17 @@ void Coordinator::TakeOlderCheckpoint(const UnreadableCheckpoint& lost) {
         RemoveCheckpointsAfter(lost.directory, step, lineage_);
     if (!status.ok()) spdlog::warn("{}", std::string(status.message()));
   }
-  control_.GoBack(lost, step, older.ok() ? older->path : "");
+  control_.output().GoBack(lost, step, older.ok() ? older->path : "");
 }
 
 // A checkpoint that is incomplete when the job is over will never be complete.
 void Coordinator::LeaveWholeCheckpoints() {
-  const std::string directory = control_.CheckpointDirectoryAtEnd();
+  const std::string directory = control_.output().CheckpointDirectoryAtEnd();
   std::error_code error;
   if (!std::filesystem::is_directory(directory, error)) return;
   const absl::Status status =
       PruneCheckpoints(directory, options_.job.checkpoint().keep(),
-                       {lineage_, "", control_.BestStep()});
+                       {lineage_, "", control_.output().BestStep()});
   if (!status.ok()) {
     spdlog::warn("half-written checkpoints stay: {}",
                  std::string(status.message()));
@@ -332,7 +335,7 @@ absl::Status Coordinator::HandOver(const FinalWeights& weights,
     const absl::Duration spent =
         absl::Microseconds(options_.clock->NowMicros() - start);
     if (!absl::IsResourceExhausted(status) || spent >= options_.loss_timeout ||
-        control_.closed() || !control_.InForce(plan_epoch)) {
+        control_.closed() || !control_.output().InForce(plan_epoch)) {
       control_.SetWaits({});
       return status;
     }
@@ -349,7 +352,7 @@ void Coordinator::SaveWeights(const v1::Plan& plan, int64_t step,
                               Ending* ending) {
   const int64_t now = options_.clock->NowMicros();
   if (ending->plan_epoch != plan.epoch()) *ending = {plan.epoch(), now};
-  if (control_.CheckpointOpen() &&
+  if (control_.output().CheckpointOpen() &&
       now < ending->since_micros + kLastCheckpointMicros) {
     absl::SleepFor(kLook);
     return;
@@ -361,13 +364,13 @@ void Coordinator::SaveWeights(const v1::Plan& plan, int64_t step,
   read.timeout += options_.loss_timeout +
                   absl::Seconds(options_.job.cluster().lease_seconds());
   read.cancelled = [this, &plan] {
-    return control_.closed() || !control_.InForce(plan.epoch());
+    return control_.closed() || !control_.output().InForce(plan.epoch());
   };
   absl::StatusOr<FinalWeights> weights =
       StrategyOf(options_.job).uses_servers()
           ? ReadFinalWeights(plan, StepCountOf(options_.job).VersionAfter(step),
                              read)
-          : control_.TakePutWeights(step);
+          : control_.output().RankWeights(step);
   if (absl::IsFailedPrecondition(weights.status()) &&
       !StrategyOf(options_.job).uses_servers() &&
       now < ending->since_micros +
@@ -386,7 +389,7 @@ void Coordinator::SaveWeights(const v1::Plan& plan, int64_t step,
   const absl::Status saved =
       weights.ok() ? HandOver(*weights, plan.epoch()) : weights.status();
   TRIBUTARY_FAILPOINT("coordinator-weights-saved");
-  control_.Saved(plan.epoch(), saved);
+  control_.output().Saved(plan.epoch(), saved);
 }
 
 }  // namespace tributary

@@ -18,7 +18,7 @@
 #include "common/wire/port/peer_port.h"
 #include "common/wire/side_thread.h"
 #include "coordinator/core/job_plan.h"
-#include "coordinator/service/final_weights.h"
+#include "coordinator/job/final_weights.h"
 #include "coordinator/service/job_control.h"
 
 namespace tributary {

@@ -30,15 +30,17 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
   grpc::Status SubmitJob(grpc::ServerContext* context,
                          const v1::SubmitJobRequest* request,
                          v1::SubmitJobResponse*) override {
-    return Admitted(context, "SubmitJob", *request,
-                    [&](const Caller&) { return control_->SubmitJob(); });
+    return Admitted(context, "SubmitJob", *request, [&](const Caller&) {
+      return control_->calls().SubmitJob();
+    });
   }
   grpc::Status Register(grpc::ServerContext* context,
                         const v1::RegisterRequest* request,
                         v1::RegisterResponse* response) override {
     return Admitted(context, "Register", *request, [&](const Caller& caller) {
       TRIBUTARY_RETURN_IF_ERROR(caller.MayRegisterAs(request->role()));
-      TRIBUTARY_RETURN_IF_ERROR(Give(control_->Register(*request), response));
+      TRIBUTARY_RETURN_IF_ERROR(
+          Give(control_->calls().Register(*request), response));
       if (!caller.unchecked && request->arithmetic().empty()) {
         spdlog::info("registered {} {}: {}", RoleName(request->role()),
                      response->index(), caller.Name());
@@ -50,13 +52,13 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
                             const v1::DeclareModelRequest* request,
                             v1::DeclareModelResponse*) override {
     return ForRank(context, "DeclareModel", *request,
-                   [&] { return control_->DeclareModel(*request); });
+                   [&] { return control_->calls().DeclareModel(*request); });
   }
   grpc::Status GetPlan(grpc::ServerContext* context,
                        const v1::GetPlanRequest* request,
                        v1::Plan* response) override {
     return Admitted(context, "GetPlan", *request, [&](const Caller& caller) {
-      return Give(control_->GetPlan(*request, caller.place), response);
+      return Give(control_->calls().GetPlan(*request, caller.place), response);
     });
   }
   grpc::Status Heartbeat(grpc::ServerContext* context,
@@ -70,35 +72,35 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
                      RoleName(request->role()), request->index(),
                      caller.Name());
       }
-      return Give(control_->Heartbeat(*request), response);
+      return Give(control_->calls().Heartbeat(*request), response);
     });
   }
   grpc::Status ReportEvaluation(
       grpc::ServerContext* context, const v1::ReportEvaluationRequest* request,
       v1::ReportEvaluationResponse* response) override {
     return ForRank(context, "ReportEvaluation", *request, [&] {
-      return Give(control_->ReportEvaluation(*request), response);
+      return Give(control_->calls().ReportEvaluation(*request), response);
     });
   }
   grpc::Status AwaitEvaluation(grpc::ServerContext* context,
                                const v1::AwaitEvaluationRequest* request,
                                v1::AwaitEvaluationResponse* response) override {
     return ForRank(context, "AwaitEvaluation", *request, [&] {
-      return Give(control_->AwaitEvaluation(*request), response);
+      return Give(control_->calls().AwaitEvaluation(*request), response);
     });
   }
   grpc::Status Exchange(grpc::ServerContext* context,
                         const v1::ExchangeRequest* request,
                         v1::ExchangeResponse* response) override {
     return ForRank(context, "Exchange", *request, [&] {
-      return Give(control_->Exchange(*request), response);
+      return Give(control_->calls().Exchange(*request), response);
     });
   }
   grpc::Status PutWeights(grpc::ServerContext* context,
                           const v1::PutWeightsRequest* request,
                           v1::PutWeightsResponse*) override {
     return ForRank(context, "PutWeights", *request,
-                   [&] { return control_->Put(*request); });
+                   [&] { return control_->calls().Put(*request); });
   }
   grpc::Status GetJobStatus(grpc::ServerContext* context,
                             const v1::JobStatusRequest* request,
@@ -113,14 +115,14 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
                        v1::StopJobResponse* response) override {
     return Admitted(context, "StopJob", *request, [&](const Caller& caller) {
       if (!caller.unchecked) spdlog::info("asked to stop: {}", caller.Name());
-      return Give(control_->StopJob(*request), response);
+      return Give(control_->calls().StopJob(*request), response);
     });
   }
   grpc::Status TakeCheckpoint(grpc::ServerContext* context,
                               const v1::TakeCheckpointRequest* request,
                               v1::TakeCheckpointResponse* response) override {
     return Admitted(context, "TakeCheckpoint", *request, [&](const Caller&) {
-      return Give(control_->TakeCheckpoint(*request), response);
+      return Give(control_->calls().TakeCheckpoint(*request), response);
     });
   }
 

@@ -258,59 +258,62 @@ class Control {
   void Call(int kind, absl::string_view bytes) {
     switch (kind) {
       case 0:
-        return With<v1::RegisterRequest>(
-            bytes, [this](auto* r) { return control_.Register(*r).status(); });
+        return With<v1::RegisterRequest>(bytes, [this](auto* r) {
+          return control_.calls().Register(*r).status();
+        });
       case 1:
-        return With<v1::DeclareModelRequest>(
-            bytes, [this](auto* r) { return control_.DeclareModel(*r); });
+        return With<v1::DeclareModelRequest>(bytes, [this](auto* r) {
+          return control_.calls().DeclareModel(*r);
+        });
       case 2:
         return With<v1::GetPlanRequest>(bytes, [this](auto* r) {
           r->set_wait_ms(0);
-          return control_.GetPlan(*r).status();
+          return control_.calls().GetPlan(*r).status();
         });
       case 3:
-        return With<v1::HeartbeatRequest>(
-            bytes, [this](auto* r) { return control_.Heartbeat(*r).status(); });
+        return With<v1::HeartbeatRequest>(bytes, [this](auto* r) {
+          return control_.calls().Heartbeat(*r).status();
+        });
       case 4:
         return With<v1::ReportEvaluationRequest>(bytes, [this](auto* r) {
-          return control_.ReportEvaluation(*r).status();
+          return control_.calls().ReportEvaluation(*r).status();
         });
       case 5:
         return With<v1::ExchangeRequest>(bytes, [this](auto* r) {
           r->set_wait_ms(0);
-          return control_.Exchange(*r).status();
+          return control_.calls().Exchange(*r).status();
         });
       case 7:
         return With<v1::TakeCheckpointRequest>(bytes, [this](auto* r) {
           r->set_wait_ms(0);
-          return control_.TakeCheckpoint(*r).status();
+          return control_.calls().TakeCheckpoint(*r).status();
         });
       default:
         return With<v1::PutWeightsRequest>(bytes, [this](auto* r) {
           r->set_crc32c(Crc32c(r->payload().data(), r->payload().size()));
           SignHeader(r);
-          return control_.Put(*r);
+          return control_.calls().Put(*r);
         });
     }
   }
   void GoOn(uint8_t what) {
     clock_.AdvanceMicros(what & 1 ? 11 * kSecond : kSecond / 2);
     control_.Tick(absl::ZeroDuration());
-    (void)control_.TakeFailedCheckpoints();
-    if (const auto pending = control_.NextManifest()) {
-      control_.ManifestWritten(
+    (void)control_.output().TakeFailedCheckpoints();
+    if (const auto pending = control_.output().NextManifest()) {
+      control_.output().ManifestWritten(
           *pending, "/checkpoints/step",
           what & 2 ? absl::ResourceExhaustedError("full") : absl::OkStatus());
     }
     (void)control_.WaitForUpdate(absl::ZeroDuration());
     (void)control_.Snapshot().ByteSizeLong();
     (void)control_.Totals();
-    (void)control_.CheckpointOpen();
+    (void)control_.output().CheckpointOpen();
     v1::Plan plan;
     int64_t step = 0;
-    if (control_.ReadyToSave(&plan, &step) && (what & 4)) {
-      (void)control_.TakePutWeights(step);
-      control_.Saved(plan.epoch(), absl::OkStatus());
+    if (control_.output().ReadyToSave(&plan, &step) && (what & 4)) {
+      (void)control_.output().RankWeights(step);
+      control_.output().Saved(plan.epoch(), absl::OkStatus());
     }
     if (what & 8) control_.RequestStop();
     if (what & 16) {

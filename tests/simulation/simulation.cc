@@ -122,7 +122,7 @@ void Simulation::Inflict(const Mishap& mishap) {
     case kAskCheckpoint:
       // Refused where the job writes none, or has no plan.
       cluster_.coordinator()->Do([](JobControl& job) {
-        (void)job.TakeCheckpoint(v1::TakeCheckpointRequest());
+        (void)job.calls().TakeCheckpoint(v1::TakeCheckpointRequest());
       });
       break;
     case kPowerCut:

@@ -22,7 +22,7 @@ void EvaluationDecisions::Count(const EvaluationRecord& evaluation) {
     return;
   }
   const EvaluationSteps due{
-      .course = state_.course(),
+      .course = state_.plans().course(),
       .every = state_.options().job.evaluation().every_steps()};
   if (compares() && !due.course.empty() && due.Includes(evaluation.step)) {
     best_.Add(evaluation.step, evaluation.metrics);
@@ -133,7 +133,7 @@ absl::StatusOr<v1::AwaitEvaluationResponse> EvaluationDecisions::Answer(
         absl::StrCat("waits for other ranks' evaluation after step ", step));
   }
   v1::AwaitEvaluationResponse response;
-  if (const auto stop = state_.stop_step();
+  if (const auto stop = state_.stop().get();
       stop && state_.stop().stopped_early()) {
     response.set_stop_step(*stop);
   }

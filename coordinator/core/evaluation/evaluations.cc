@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/evaluation/evaluation.h"
 #include "common/status/status_macros.h"
-#include "coordinator/core/name_list.h"
+#include "coordinator/core/members/name_list.h"
 
 namespace tributary {
 

@@ -10,7 +10,7 @@
 
 #include "common/trace/clock_offset.h"
 #include "common/trace/trace_event.h"
-#include "coordinator/core/membership.h"
+#include "coordinator/core/members/membership.h"
 #include "tributary/v1/coordinator_service.pb.h"
 #include "tributary/v1/job.pb.h"
 

@@ -13,7 +13,7 @@
 #include "common/status/status_macros.h"
 #include "common/wire/deadline.h"
 #include "common/wire/grpc_status.h"
-#include "coordinator/core/membership.h"
+#include "coordinator/core/members/membership.h"
 #include "spdlog/spdlog.h"
 #include "tributary/v1/coordinator_service.grpc.pb.h"
 

@@ -63,7 +63,8 @@ void SimulatedCoordinator::AnswerPlanCalls() {
   for (PlanCall& call : calls) {
     v1::GetPlanRequest request;  // without a wait
     request.set_min_epoch(call.min_epoch);
-    absl::StatusOr<v1::Plan> plan = control_->GetPlan(request, call.member);
+    absl::StatusOr<v1::Plan> plan =
+        control_->calls().GetPlan(request, call.member);
     if (absl::IsDeadlineExceeded(plan.status()) &&
         call.until > context_->world.now()) {
       plan_calls_.push_back(std::move(call));
@@ -74,7 +75,7 @@ void SimulatedCoordinator::AnswerPlanCalls() {
 }
 
 uint64_t SimulatedCoordinator::PlanEpoch() {
-  const absl::StatusOr<v1::Plan> plan = control_->GetPlan({});
+  const absl::StatusOr<v1::Plan> plan = control_->calls().GetPlan({});
   return plan.ok() ? plan->epoch() : 0;
 }
 
@@ -115,7 +116,8 @@ void SimulatedCoordinator::NextRound(int64_t micros) {
 }
 
 void SimulatedCoordinator::Round() {
-  if (const auto lost = control_->TakeUnreadable()) TakeOlderCheckpoint(*lost);
+  if (const auto lost = control_->output().TakeUnreadable())
+    TakeOlderCheckpoint(*lost);
   TakeUpdates();
   WriteManifests();
 }
@@ -131,15 +133,16 @@ void SimulatedCoordinator::TakeOlderCheckpoint(
       context_->disk.OlderWhole(start_step_, lost.step);
   if (!older && start_step_ > 0) return control_->Fail(lost.why);
   context_->disk.RemoveAfter(older.value_or(0));
-  control_->GoBack(lost, older.value_or(0),
-                   older ? Disk::FolderName(*older) : "");
+  control_->output().GoBack(lost, older.value_or(0),
+                            older ? Disk::FolderName(*older) : "");
 }
 
 void SimulatedCoordinator::WriteManifests() {
-  for (const std::string& folder : control_->TakeFailedCheckpoints()) {
+  for (const std::string& folder : control_->output().TakeFailedCheckpoints()) {
     context_->disk.RemoveIncomplete(folder.substr(folder.rfind('/') + 1));
   }
-  const std::optional<PendingManifest> pending = control_->NextManifest();
+  const std::optional<PendingManifest> pending =
+      control_->output().NextManifest();
   if (!pending) return SaveWhenFinished();
   Idle(context_->world.random().Scale(kMilli, 50 * kMilli), [this, pending] {
     const int64_t step = pending->manifest.step();
@@ -147,7 +150,7 @@ void SimulatedCoordinator::WriteManifests() {
     const absl::Status status = context_->disk.WriteManifest(pending->manifest);
     TRIBUTARY_TRACE(context_->world, "checkpoint of step ", step, ": ",
                     status.ToString());
-    if (!control_->ManifestWritten(*pending, folder, status)) {
+    if (!control_->output().ManifestWritten(*pending, folder, status)) {
       context_->disk.Revoke(folder);
     } else if (status.ok()) {
       const absl::StatusOr<WholeState> whole = context_->disk.Read(
@@ -170,13 +173,15 @@ void SimulatedCoordinator::WriteManifests() {
 void SimulatedCoordinator::SaveWhenFinished() {
   v1::Plan plan;
   int64_t step = 0;
-  if (!control_->ReadyToSave(&plan, &step)) return NextRound(kRoundPause);
+  if (!control_->output().ReadyToSave(&plan, &step))
+    return NextRound(kRoundPause);
   const int64_t now = context_->world.now();
   if (ending_epoch_ != plan.epoch()) {
     ending_epoch_ = plan.epoch();
     ending_since_ = now;
   }
-  if (control_->CheckpointOpen() && now < ending_since_ + kLastCheckpoint) {
+  if (control_->output().CheckpointOpen() &&
+      now < ending_since_ + kLastCheckpoint) {
     return NextRound(kLook);
   }
   auto read = std::make_shared<FinalRead>();
@@ -213,7 +218,7 @@ void SimulatedCoordinator::ReadBlock(std::shared_ptr<FinalRead> read,
         const int64_t now = context_->world.now();
         const bool again =
             absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
-        const bool in_force = control_->InForce(read->plan.epoch());
+        const bool in_force = control_->output().InForce(read->plan.epoch());
         if (again && in_force && now < read->until) {
           return Idle(kPause, [this, read, index] { ReadBlock(read, index); });
         }
@@ -235,7 +240,7 @@ void SimulatedCoordinator::ReadBlock(std::shared_ptr<FinalRead> read,
 
 void SimulatedCoordinator::Saved(const FinalRead& read,
                                  const absl::Status& status) {
-  control_->Saved(read.plan.epoch(), status);
+  control_->output().Saved(read.plan.epoch(), status);
   TakeUpdates();
   NextRound(kRoundPause);
 }

@@ -36,18 +36,18 @@ class SimulatedCoordinator final : public Process {
   }
   absl::StatusOr<v1::RegisterResponse> Register(
       const v1::RegisterRequest& request) {
-    return Do([&](JobControl& job) { return job.Register(request); });
+    return Do([&](JobControl& job) { return job.calls().Register(request); });
   }
   absl::StatusOr<v1::DeclareModelResponse> DeclareModel(
       const v1::DeclareModelRequest& request) {
     const absl::Status status =
-        Do([&](JobControl& job) { return job.DeclareModel(request); });
+        Do([&](JobControl& job) { return job.calls().DeclareModel(request); });
     if (!status.ok()) return status;
     return v1::DeclareModelResponse();
   }
   absl::StatusOr<v1::HeartbeatResponse> Heartbeat(
       const v1::HeartbeatRequest& request) {
-    return Do([&](JobControl& job) { return job.Heartbeat(request); });
+    return Do([&](JobControl& job) { return job.calls().Heartbeat(request); });
   }
   // Answers when there is such a plan, or after this time.
   void GetPlan(uint64_t min_epoch, int64_t wait_micros,

@@ -104,7 +104,7 @@ class JobStateTest : public ::testing::Test {
       workers_.push_back(Join(v1::ROLE_WORKER, absl::StrCat("w", i)));
     }
     ASSERT_TRUE(Declare(workers_[0]).ok());
-    ASSERT_EQ(state_->phase(), v1::JOB_PHASE_RUNNING);
+    ASSERT_EQ(state_->life().phase(), v1::JOB_PHASE_RUNNING);
   }
 
   // Workers alone, running as one group.
@@ -114,7 +114,7 @@ class JobStateTest : public ::testing::Test {
       workers_.push_back(Join(v1::ROLE_WORKER, absl::StrCat("w", i)));
     }
     ASSERT_TRUE(Declare(workers_[0]).ok());
-    ASSERT_EQ(state_->phase(), v1::JOB_PHASE_RUNNING);
+    ASSERT_EQ(state_->life().phase(), v1::JOB_PHASE_RUNNING);
   }
 
   struct Beat {

@@ -54,7 +54,7 @@ TEST_F(JobStateGroupsTest, NoPlanNamesARankThatWasNotHeardSinceTheBreak) {
   workers_[1] = Join(v1::ROLE_WORKER, "another");
   PassHeard();
   EXPECT_EQ(state_->plan()->epoch(), 2u);
-  EXPECT_EQ(state_->rollbacks(), 1u);
+  EXPECT_EQ(state_->plans().rollbacks(), 1u);
 }
 
 TEST_F(JobStateGroupsTest, WhatWasBrokenUnderAnEarlierPlanIsNoNews) {
@@ -75,14 +75,14 @@ TEST_F(JobStateGroupsTest, WhatWasBrokenUnderAnEarlierPlanIsNoNews) {
 TEST_F(JobStateGroupsTest, GroupsThatBreakAgainAndAgainEndTheJobByName) {
   RunGroup(2);
   int breaks = 0;
-  while (!state_->over() && breaks < 1000) {
+  while (!state_->life().over() && breaks < 1000) {
     Send(1, {.begun = 1, .broken_group = "cannot connect to rank 0"});
     ++breaks;
     for (int s = 0; s < 15 && state_->wants_new_plan(); ++s) PassHeard();
   }
-  EXPECT_EQ(state_->phase(), v1::JOB_PHASE_FAILED);
+  EXPECT_EQ(state_->life().phase(), v1::JOB_PHASE_FAILED);
   EXPECT_LE(breaks, GroupBreaks::kMost + 1);
-  EXPECT_THAT(state_->message(),
+  EXPECT_THAT(state_->life().message(),
               HasSubstr("no rank finished a step in between; the last time "
                         "worker 1 (node-w1, pid 7) cannot go on with the other "
                         "ranks: cannot connect to rank 0"));
@@ -101,15 +101,15 @@ TEST_F(JobStateGroupsTest, StepsThatAreComputedAgainAreProgress) {
     PassHeard();
   }
   Send(1, {.begun = 141, .broken_group = "rank 0 is gone"});
-  EXPECT_FALSE(state_->over()) << state_->message();
+  EXPECT_FALSE(state_->life().over()) << state_->life().message();
   PassHeard();
   EXPECT_EQ(state_->plan()->epoch(), 3u);
   // From here on no rank finishes a step.
-  for (int s = 0; s < 40 && !state_->over(); ++s) {
+  for (int s = 0; s < 40 && !state_->life().over(); ++s) {
     Send(1, {.begun = 101, .broken_group = "rank 0 is gone"});
     for (int p = 0; p < 15 && state_->wants_new_plan(); ++p) PassHeard();
   }
-  EXPECT_EQ(state_->phase(), v1::JOB_PHASE_FAILED);
+  EXPECT_EQ(state_->life().phase(), v1::JOB_PHASE_FAILED);
 }
 
 // A loss ends the plan in between, under which steps were finished.
@@ -127,7 +127,7 @@ TEST_F(JobStateGroupsTest, StepsBeforeALossAreProgress) {
   for (int p = 0; p < 15 && state_->wants_new_plan(); ++p) PassHeard();
   ASSERT_EQ(state_->plan()->epoch(), 3u);
   Send(0, {.broken_group = "rank 1 is gone"});
-  EXPECT_FALSE(state_->over()) << state_->message();
+  EXPECT_FALSE(state_->life().over()) << state_->life().message();
 }
 
 TEST_F(JobStateGroupsTest, GroupsMayBreakAsLongAsTheJobAdvances) {
@@ -137,7 +137,7 @@ TEST_F(JobStateGroupsTest, GroupsMayBreakAsLongAsTheJobAdvances) {
     PassHeard();
     ASSERT_EQ(state_->plan()->epoch(), step + 1u);
   }
-  EXPECT_FALSE(state_->over());
+  EXPECT_FALSE(state_->life().over());
 }
 
 TEST(GroupBreaksTest, GroupsAreFormedAtOnceThenAfterLongerAndLongerPauses) {

@@ -44,38 +44,39 @@ class JobStateInputsTest : public JobStateTest {
 
 TEST_F(JobStateInputsTest, ThePreprocessingMayComeAfterTheModel) {
   TRIBUTARY_EXPECT_OK(DeclareWith(1, ""));
-  EXPECT_FALSE(state_->knows_inputs());
+  EXPECT_FALSE(state_->plans().knows_inputs());
   TRIBUTARY_EXPECT_OK(DeclareWith(0, "csv"));
-  ASSERT_TRUE(state_->knows_inputs());
-  EXPECT_EQ(state_->declaration().preprocessing().source(), "csv");
+  ASSERT_TRUE(state_->plans().knows_inputs());
+  EXPECT_EQ(state_->plans().declaration().preprocessing().source(), "csv");
 }
 
 TEST_F(JobStateInputsTest, TheFirstPreprocessingStays) {
   TRIBUTARY_EXPECT_OK(DeclareWith(0, "csv"));
   TRIBUTARY_EXPECT_OK(DeclareWith(0, "idx"));
-  EXPECT_EQ(state_->declaration().preprocessing().source(), "csv");
+  EXPECT_EQ(state_->plans().declaration().preprocessing().source(), "csv");
 }
 
 TEST_F(JobStateInputsTest, AReasonTakesThePlaceOfThePreprocessing) {
   TRIBUTARY_EXPECT_OK(DeclareWith(1, ""));
   TRIBUTARY_EXPECT_OK(DeclareWith(0, "", "it is too large"));
-  EXPECT_TRUE(state_->knows_inputs());
-  EXPECT_EQ(state_->declaration().no_preprocessing(), "it is too large");
+  EXPECT_TRUE(state_->plans().knows_inputs());
+  EXPECT_EQ(state_->plans().declaration().no_preprocessing(),
+            "it is too large");
 }
 
 TEST_F(JobStateInputsTest, ALargerPreprocessingIsRefused) {
   EXPECT_THAT(DeclareWith(0, std::string(kMaxPreprocessingBytes, 'x')),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        "wanted a preprocessing of at most 4194304 bytes"));
-  EXPECT_FALSE(state_->knows_inputs());
+  EXPECT_FALSE(state_->plans().knows_inputs());
 }
 
 TEST_F(JobStateInputsTest, ALaterCoordinatorKnowsThem) {
   TRIBUTARY_EXPECT_OK(DeclareWith(0, "csv"));
   const v1::CoordinatorState saved = state_->Save();
   const JobState successor(state_->options(), saved, now_);
-  ASSERT_TRUE(successor.knows_inputs());
-  EXPECT_EQ(successor.declaration().preprocessing().source(), "csv");
+  ASSERT_TRUE(successor.plans().knows_inputs());
+  EXPECT_EQ(successor.plans().declaration().preprocessing().source(), "csv");
 }
 
 }  // namespace

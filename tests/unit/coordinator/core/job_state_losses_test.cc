@@ -20,10 +20,10 @@ TEST_F(JobStateTest, LostWorkerFailsAJobThatSaysSoByNameStepAndSeconds) {
     Send(0, {.begun = 13});
     BeatServer();
   }
-  EXPECT_EQ(state_->phase(), v1::JOB_PHASE_RUNNING);
+  EXPECT_EQ(state_->life().phase(), v1::JOB_PHASE_RUNNING);
   Pass(1);
-  EXPECT_EQ(state_->phase(), v1::JOB_PHASE_FAILED);
-  EXPECT_EQ(state_->message(),
+  EXPECT_EQ(state_->life().phase(), v1::JOB_PHASE_FAILED);
+  EXPECT_EQ(state_->life().message(),
             "worker 1 (node-w1, pid 7) was lost at step 12: no heartbeat for "
             "11.0 s");
 }
@@ -39,7 +39,7 @@ TEST_F(JobStateTest, LostWorkersPlaceWaitsAndThenFailsTheJob) {
     }
   };
   pass(11);
-  EXPECT_EQ(state_->phase(), v1::JOB_PHASE_RUNNING);
+  EXPECT_EQ(state_->life().phase(), v1::JOB_PHASE_RUNNING);
   EXPECT_THAT(state_->TakeNotices(),
               ElementsAre("worker 1 (node-w1, pid 7) was lost at step 12: no "
                           "heartbeat for 11.0 s"));
@@ -48,8 +48,8 @@ TEST_F(JobStateTest, LostWorkersPlaceWaitsAndThenFailsTheJob) {
             "waiting for a process in the place of worker 1 (node-w1, pid 7), "
             "lost at step 12, 5.0 s ago");
   pass(25);
-  EXPECT_EQ(state_->phase(), v1::JOB_PHASE_FAILED);
-  EXPECT_EQ(state_->message(),
+  EXPECT_EQ(state_->life().phase(), v1::JOB_PHASE_FAILED);
+  EXPECT_EQ(state_->life().message(),
             "worker 1 (node-w1, pid 7) was lost at step 12, and nobody has "
             "taken its place for 30.0 s");
 }
@@ -123,7 +123,7 @@ TEST_F(JobStateTest, AProcessWhoseRankIsTakenOverIsNotMissed) {
   workers_[0] = Join(v1::ROLE_WORKER, "adopter", "node-w1");
   EXPECT_EQ(state_->MemberLost(v1::ROLE_WORKER, 0, /*pid=*/0, "killed", now_),
             LossVerdict::kGoesOn);
-  EXPECT_FALSE(state_->over());
+  EXPECT_FALSE(state_->life().over());
   EXPECT_EQ(state_->workers_lost(), 1u);
 }
 
@@ -190,7 +190,7 @@ TEST_F(JobStateTest, ALostServerTakesEverybodyBackToTheCheckpoint) {
   EXPECT_EQ(state_->plan()->start_step(), 20);
   EXPECT_EQ(state_->plan()->restore_from(), "/checkpoints/step-20");
   EXPECT_EQ(state_->plan()->servers(0), "t:7000");
-  EXPECT_EQ(state_->rollbacks(), 1u);
+  EXPECT_EQ(state_->plans().rollbacks(), 1u);
   EXPECT_THAT(state_->TakeNotices(),
               ElementsAre(HasSubstr("server 0 (node-s, pid 7) was lost at step "
                                     "25: killed"),
@@ -264,9 +264,9 @@ TEST_F(JobStateTest, ReportedErrorFailsTheJobAtOnceAndTheFirstReasonStays) {
   request.set_incarnation(workers_[1].incarnation());
   request.set_error("train.gz ends in the middle of an image");
   state_->Apply(request, 0, 0);
-  state_->Fail("something later");
-  EXPECT_EQ(state_->phase(), v1::JOB_PHASE_FAILED);
-  EXPECT_EQ(state_->message(),
+  state_->life().Fail("something later");
+  EXPECT_EQ(state_->life().phase(), v1::JOB_PHASE_FAILED);
+  EXPECT_EQ(state_->life().message(),
             "worker 1 (node-w1, pid 7) failed: train.gz ends in the middle of "
             "an image");
 }

@@ -21,7 +21,7 @@ class JobStateProgramTest : public JobStateTest {
       workers_.push_back(Join(v1::ROLE_WORKER, absl::StrCat("w", i)));
     }
     ASSERT_TRUE(Declare(workers_[0], 10, kOpenEnd).ok());
-    ASSERT_EQ(state_->phase(), v1::JOB_PHASE_RUNNING);
+    ASSERT_EQ(state_->life().phase(), v1::JOB_PHASE_RUNNING);
   }
   v1::HeartbeatResponse End(int worker, int64_t begun) {
     return Send(worker, {.begun = begun, .program_ended = true});
@@ -41,8 +41,8 @@ TEST_F(JobStateProgramTest, TheJobEndsAtTheStepAtWhichAllProgramsHaveEnded) {
   Finish(1, 7);
   EXPECT_TRUE(state_->membership().AllWorkersFinished());
   EXPECT_EQ(state_->final_step(), 7);
-  state_->MarkDone();
-  EXPECT_EQ(state_->phase(), v1::JOB_PHASE_DONE);
+  state_->life().MarkDone();
+  EXPECT_EQ(state_->life().phase(), v1::JOB_PHASE_DONE);
   EXPECT_FALSE(state_->stop().by_person());  // nobody has stopped it
 }
 
@@ -86,7 +86,7 @@ TEST_F(JobStateProgramTest, AHeartbeatOfAnEarlierPlanEndsNothing) {
   old.set_plan_epoch(2);
   old.set_program_ended(true);
   EXPECT_FALSE(state_->Apply(old, 0, 0).has_stop_step());
-  EXPECT_EQ(state_->phase(), v1::JOB_PHASE_RUNNING);
+  EXPECT_EQ(state_->life().phase(), v1::JOB_PHASE_RUNNING);
 }
 
 TEST_F(JobStateProgramTest, DifferentSettingsAreNamed) {

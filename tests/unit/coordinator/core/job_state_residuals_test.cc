@@ -32,7 +32,7 @@ TEST_F(JobStateResidualsTest, ALostWorkerTakesEverybodyBackToTheCheckpoint) {
   ASSERT_EQ(state_->plan()->epoch(), 2u);
   EXPECT_EQ(state_->plan()->start_step(), 20);
   EXPECT_EQ(state_->plan()->restore_from(), "/checkpoints/step-20");
-  EXPECT_EQ(state_->rollbacks(), 1u);
+  EXPECT_EQ(state_->plans().rollbacks(), 1u);
   EXPECT_THAT(state_->TakeNotices(),
               ElementsAre("worker 1 (node-w1, pid 7) was lost at step 25: "
                           "killed",

@@ -47,7 +47,7 @@ TEST_F(JobStateSavingTest, EveryChangeOfAJobWithServersIsNoticed) {
   v1::DeclareModelRequest inputs;
   inputs.set_rank(0);
   inputs.set_incarnation(workers_[0].incarnation());
-  *inputs.mutable_parameters() = state_->declaration().parameters();
+  *inputs.mutable_parameters() = state_->plans().declaration().parameters();
   inputs.set_total_steps(100);
   inputs.set_steps_per_epoch(10);
   inputs.set_no_preprocessing("too large");
@@ -71,7 +71,7 @@ TEST_F(JobStateSavingTest, EveryChangeOfAJobWithServersIsNoticed) {
   Check("a stop is requested");
   for (int w : {0, 1}) Send(w, {.begun = 30, .paused = true});
   Check("the step is settled");
-  state_->MarkDone();
+  state_->life().MarkDone();
   Check("it is done");
   EXPECT_EQ(changes_, 16) << "each of these is a change";
 }
@@ -87,7 +87,7 @@ TEST_F(JobStateSavingTest, EveryChangeOfAGroupIsNoticed) {
   for (int w : {0, 1}) Send(w, {});
   state_->Tick(now_);
   Check("it is formed anew");
-  state_->Fail("a person wants it");
+  state_->life().Fail("a person wants it");
   Check("it fails");
   EXPECT_EQ(changes_, 5);
 }

@@ -106,7 +106,7 @@ TEST_F(JobStateTest, FinishedWorkerCountsAsPausedAtItsEnd) {
   EXPECT_EQ(Send(1, {.begun = 99, .paused = true}).stop_step(), 100);
   Send(1, {.begun = 100, .finished = true, .last_step = 100});
   EXPECT_TRUE(state_->membership().AllWorkersFinished());
-  EXPECT_EQ(state_->phase(), v1::JOB_PHASE_STOPPING);
+  EXPECT_EQ(state_->life().phase(), v1::JOB_PHASE_STOPPING);
 }
 
 TEST_F(JobStateTest, StopBeforeAnyStepStopsAtZero) {
@@ -124,7 +124,7 @@ TEST_F(JobStateTest, WorkerMustStopAtTheCommonStep) {
   state_->RequestStop();
   Send(0, {.begun = 4, .paused = true});
   Send(0, {.begun = 4, .finished = true, .last_step = 3});
-  EXPECT_EQ(state_->message(),
+  EXPECT_EQ(state_->life().message(),
             "worker 0 (node-w0, pid 7) finished after step 3 of 4");
 }
 
@@ -139,7 +139,8 @@ TEST_F(JobStateTest, AStopAfterARollbackIsNoEarlierThanAnyStepBegunBefore) {
   Send(0, {.begun = 0, .paused = true});
   EXPECT_EQ(Send(1, {.begun = 0, .paused = true}).stop_step(), 12);
   Send(0, {.begun = 12, .finished = true, .last_step = 12});
-  EXPECT_EQ(state_->phase(), v1::JOB_PHASE_STOPPING) << state_->message();
+  EXPECT_EQ(state_->life().phase(), v1::JOB_PHASE_STOPPING)
+      << state_->life().message();
 }
 
 // A heartbeat of the earlier plan that comes after the rollback brings reports.
@@ -186,9 +187,10 @@ TEST_F(JobStateTest, ASuccessorStopsNoEarlierThanWhoHasFinished) {
 TEST_F(JobStateTest, StopBeforeTheJobRunsEndsIt) {
   Open(1, 1);
   state_->RequestStop();
-  EXPECT_EQ(state_->phase(), v1::JOB_PHASE_FAILED);
+  EXPECT_EQ(state_->life().phase(), v1::JOB_PHASE_FAILED);
   EXPECT_TRUE(state_->stop().by_person());
-  EXPECT_THAT(state_->message(), HasSubstr("stopped before the first step"));
+  EXPECT_THAT(state_->life().message(),
+              HasSubstr("stopped before the first step"));
 }
 
 TEST_F(JobStateTest, WorkerLostWhileStoppingFailsTheJob) {
@@ -200,8 +202,8 @@ TEST_F(JobStateTest, WorkerLostWhileStoppingFailsTheJob) {
     BeatServer();
     Send(0, {.begun = 1, .paused = true});
   }
-  EXPECT_EQ(state_->phase(), v1::JOB_PHASE_FAILED);
-  EXPECT_THAT(state_->message(), HasSubstr("worker 1"));
+  EXPECT_EQ(state_->life().phase(), v1::JOB_PHASE_FAILED);
+  EXPECT_THAT(state_->life().message(), HasSubstr("worker 1"));
 }
 
 }  // namespace

@@ -19,10 +19,10 @@ TEST_F(JobStateTest, PlanIsPublishedWhenAllAreThereAndTheModelIsDeclared) {
   const auto worker = Join(v1::ROLE_WORKER, "w0");
   ASSERT_TRUE(Declare(worker).ok());
   EXPECT_EQ(state_->plan(), nullptr);
-  EXPECT_EQ(state_->phase(), v1::JOB_PHASE_WAITING);
+  EXPECT_EQ(state_->life().phase(), v1::JOB_PHASE_WAITING);
   Join(v1::ROLE_SERVER, "s1");
   ASSERT_NE(state_->plan(), nullptr);
-  EXPECT_EQ(state_->phase(), v1::JOB_PHASE_RUNNING);
+  EXPECT_EQ(state_->life().phase(), v1::JOB_PHASE_RUNNING);
   const v1::Plan& plan = *state_->plan();
   EXPECT_EQ(plan.job_id(), 42u);
   EXPECT_EQ(plan.epoch(), 1u);
@@ -133,7 +133,7 @@ TEST_F(JobStateTest, MemberLostBeforeTheJobRunsIsReplaced) {
   Open(1, 1);
   Join(v1::ROLE_SERVER, "s");
   Pass(11);
-  EXPECT_EQ(state_->phase(), v1::JOB_PHASE_WAITING);
+  EXPECT_EQ(state_->life().phase(), v1::JOB_PHASE_WAITING);
   EXPECT_EQ(state_->Missing(), "server 0, worker 0, the model");
   EXPECT_EQ(Join(v1::ROLE_SERVER, "t").index(), 0u);
 }
@@ -164,8 +164,8 @@ TEST_F(JobStateTest, MembersThatNeverComeFailTheJob) {
   Open(1, 1);
   Join(v1::ROLE_SERVER, "s");
   Pass(60);
-  EXPECT_EQ(state_->phase(), v1::JOB_PHASE_FAILED);
-  EXPECT_EQ(state_->message(),
+  EXPECT_EQ(state_->life().phase(), v1::JOB_PHASE_FAILED);
+  EXPECT_EQ(state_->life().message(),
             "waited 60.0 s in vain for server 0, worker 0, the model");
 }
 
@@ -175,15 +175,15 @@ TEST_F(JobStateTest, JobIsDoneWhenWorkersHaveFinishedAndWeightsAreSaved) {
   EXPECT_FALSE(state_->membership().AllWorkersFinished());
   Send(1, {.begun = 100, .finished = true, .last_step = 100});
   EXPECT_TRUE(state_->membership().AllWorkersFinished());
-  EXPECT_EQ(state_->phase(), v1::JOB_PHASE_RUNNING);
-  state_->MarkDone();
-  EXPECT_EQ(state_->phase(), v1::JOB_PHASE_DONE);
+  EXPECT_EQ(state_->life().phase(), v1::JOB_PHASE_RUNNING);
+  state_->life().MarkDone();
+  EXPECT_EQ(state_->life().phase(), v1::JOB_PHASE_DONE);
 }
 
 TEST_F(JobStateTest, WorkerThatFinishesTooEarlyFailsTheJob) {
   Run(1);
   Send(0, {.begun = 99, .finished = true, .last_step = 99});
-  EXPECT_EQ(state_->message(),
+  EXPECT_EQ(state_->life().message(),
             "worker 0 (node-w0, pid 7) finished after step 99 of 100");
 }
 
@@ -205,7 +205,7 @@ TEST_F(JobStateTest, FinishCountsOnlyWhenAllItsStepsWereTaken) {
 TEST_F(JobStateTest, EveryoneMustHearTheEndBeforeTheCoordinatorLeaves) {
   Run(1);
   Send(0, {.begun = 100, .finished = true, .last_step = 100});
-  state_->MarkDone();
+  state_->life().MarkDone();
   EXPECT_FALSE(state_->membership().EveryoneKnowsEnd())
       << "the server has not heard";
   v1::HeartbeatRequest request;
@@ -223,7 +223,7 @@ TEST_F(JobStateTest, EveryoneMustHearTheEndBeforeTheCoordinatorLeaves) {
 TEST_F(JobStateTest, TheLastHeartbeatBringsTheLastFigures) {
   Run(1);
   Send(0, {.begun = 100, .finished = true, .last_step = 100});
-  state_->MarkDone();
+  state_->life().MarkDone();
   v1::HeartbeatRequest request;
   request.set_role(v1::ROLE_SERVER);
   request.set_incarnation(server_.incarnation());
@@ -244,7 +244,7 @@ TEST_F(JobStateTest, TheLastHeartbeatBringsTheLastFigures) {
 
 TEST_F(JobStateTest, NobodyJoinsAJobThatIsOver) {
   Run(1);
-  state_->Fail("the disk is full");
+  state_->life().Fail("the disk is full");
   v1::RegisterRequest request;
   request.set_role(v1::ROLE_WORKER);
   request.set_instance("late");

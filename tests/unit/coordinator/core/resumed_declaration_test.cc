@@ -98,7 +98,7 @@ class JobStateCourseTest : public JobStateTest {
  protected:
   absl::Status DeclareCourse(int worker, const DataCourse& course) {
     course_ = course;
-    v1::DeclareModelRequest request = state_->declaration();
+    v1::DeclareModelRequest request = state_->plans().declaration();
     request.set_rank(workers_[worker].index());
     request.set_incarnation(workers_[worker].incarnation());
     CourseToProto(course, request.mutable_course());
@@ -109,13 +109,13 @@ class JobStateCourseTest : public JobStateTest {
 
 TEST_F(JobStateCourseTest, ARankMayAddToTheCourseButNotChangeIt) {
   Run(2);
-  EXPECT_EQ(state_->course().steps_per_epoch(), 10) << "as declared";
+  EXPECT_EQ(state_->plans().course().steps_per_epoch(), 10) << "as declared";
   TRIBUTARY_ASSERT_OK(DeclareCourse(0, WithBatchesOf12().UpTo(3)));
-  EXPECT_EQ(state_->course().steps_per_epoch(), 8);
+  EXPECT_EQ(state_->plans().course().steps_per_epoch(), 8);
   TRIBUTARY_ASSERT_OK(DeclareCourse(1, WithBatchesOf12()));
-  EXPECT_EQ(state_->course().steps_per_epoch(), 6);
+  EXPECT_EQ(state_->plans().course().steps_per_epoch(), 6);
   TRIBUTARY_EXPECT_OK(DeclareCourse(0, WithBatchesOf12().UpTo(3)));
-  EXPECT_EQ(state_->course().steps_per_epoch(), 6);
+  EXPECT_EQ(state_->plans().course().steps_per_epoch(), 6);
   EXPECT_THAT(
       DeclareCourse(0, DataCourse(DataStretch{.rows = 64, .global_batch = 4})),
       StatusIs(absl::StatusCode::kFailedPrecondition,
@@ -130,7 +130,7 @@ TEST_F(JobStateCourseTest, AMemberThatJoinsAndTheNextCoordinatorLearnIt) {
   ASSERT_TRUE(CourseFromProto(place.course()).ok());
   EXPECT_EQ(CourseFromProto(place.course())->StepsOf(2), 13);
   const JobState next(state_->options(), state_->Save(), now_);
-  EXPECT_EQ(next.course().StepsOf(2), 13);
+  EXPECT_EQ(next.plans().course().StepsOf(2), 13);
 }
 
 // Steps before the change were made of other batches.
@@ -138,8 +138,8 @@ TEST_F(JobStateCourseTest, NobodyGoesBackToBeforeOtherBatches) {
   Run(2);
   TRIBUTARY_ASSERT_OK(DeclareCourse(0, WithBatchesOf12()));
   state_->GoBack(2, "/checkpoints/step-2", "it is damaged");
-  EXPECT_EQ(state_->phase(), v1::JOB_PHASE_FAILED);
-  EXPECT_THAT(state_->message(),
+  EXPECT_EQ(state_->life().phase(), v1::JOB_PHASE_FAILED);
+  EXPECT_THAT(state_->life().message(),
               HasSubstr("it is damaged; the batches changed after step 3, so "
                         "the job cannot roll back to step 2 by itself; "
                         "continue with --resume /checkpoints/step-2"));

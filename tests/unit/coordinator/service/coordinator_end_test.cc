@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/synchronization/notification.h"
+#include "coordinator/service/read_weights.h"
 #include "tests/unit/coordinator/service/coordinator_fixture.h"
 
 namespace tributary {

@@ -37,7 +37,7 @@ class CoordinatorLimitsTest : public ::testing::Test {
     request.set_instance(absl::StrCat(role, "-", index));
     request.set_wanted_index(static_cast<uint32_t>(index));
     request.set_address(absl::StrCat("10.0.0.1:", 1000 + index));
-    return coordinator_->control().Register(request).value();
+    return coordinator_->control().calls().Register(request).value();
   }
 
   std::unique_ptr<Coordinator> coordinator_;
@@ -77,8 +77,8 @@ TEST_F(CoordinatorLimitsTest, AThousandRanksExchangeWhatTheyConnectBy) {
   TRIBUTARY_ASSERT_OK(client_->DeclareModel(model, kSoon));
   const int last = kMaxRanks - 1;
   for (int rank = 0; rank < last; ++rank) {
-    const auto waits =
-        coordinator_->control().Exchange(Addresses(rank, incarnations[rank]));
+    const auto waits = coordinator_->control().calls().Exchange(
+        Addresses(rank, incarnations[rank]));
     ASSERT_TRUE(absl::IsDeadlineExceeded(waits.status())) << waits.status();
   }
   const auto all =
@@ -122,7 +122,7 @@ TEST_F(CoordinatorLimitsTest, APlanThatNoMemberTakesIsRefused) {
   model.set_total_steps(1);
   model.set_steps_per_epoch(1);
   EXPECT_THAT(
-      coordinator_->control().DeclareModel(model),
+      coordinator_->control().calls().DeclareModel(model),
       testing::StatusIs(absl::StatusCode::kInvalidArgument,
                         absl::StrCat("wanted at most ", kMaxPlanBytes)));
 }
@@ -153,7 +153,7 @@ TEST_F(CoordinatorLimitsTest, AThousandMembersThatWaitForMuchAreShown) {
       beat.set_job_id(place.job_id());
       beat.set_term(place.term());
       beat.mutable_wait()->set_text(std::string(4096, 'w'));
-      TRIBUTARY_ASSERT_OK(coordinator_->control().Heartbeat(beat));
+      TRIBUTARY_ASSERT_OK(coordinator_->control().calls().Heartbeat(beat));
     }
   }
   const auto status = client_->GetJobStatus(kSoon);

@@ -30,7 +30,7 @@ inline v1::RegisterResponse Join(JobControl& control, v1::Role role,
   request.set_role(role);
   request.set_instance(name);
   request.set_address("127.0.0.1:7000");
-  return control.Register(request).value();
+  return control.calls().Register(request).value();
 }
 
 inline v1::HeartbeatRequest Beat(v1::Role role,
@@ -54,7 +54,7 @@ inline void Declare(JobControl& control, const v1::RegisterResponse& place) {
   spec->add_shape(3);
   model.set_total_steps(kSteps);
   model.set_steps_per_epoch(kSteps);
-  ASSERT_TRUE(control.DeclareModel(model).ok());
+  ASSERT_TRUE(control.calls().DeclareModel(model).ok());
 }
 
 inline v1::StepReport Step(int64_t step) {
@@ -73,24 +73,25 @@ inline void Work(JobControl& control, int number) {
   Declare(control, place);
   v1::GetPlanRequest plan;
   plan.set_wait_ms(10'000);
-  ASSERT_TRUE(control.GetPlan(plan).ok());
+  ASSERT_TRUE(control.calls().GetPlan(plan).ok());
   for (int64_t step = 1; step <= kSteps; ++step) {
     v1::HeartbeatRequest request = Beat(v1::ROLE_WORKER, place);
     *request.add_steps() = Step(step);
     request.set_begun_step(step);
     request.set_finished(step == kSteps);
-    ASSERT_EQ(control.Heartbeat(request).value().steps_taken(), 1u);
+    ASSERT_EQ(control.calls().Heartbeat(request).value().steps_taken(), 1u);
   }
   v1::ReportEvaluationRequest evaluation;
   evaluation.set_rank(place.index());
   evaluation.set_incarnation(place.incarnation());
   evaluation.set_step(kSteps);
-  ASSERT_TRUE(control.ReportEvaluation(evaluation).ok());
+  ASSERT_TRUE(control.calls().ReportEvaluation(evaluation).ok());
   // It hears the end by its heartbeats.
   const absl::Time deadline = absl::Now() + kSoon;
   v1::JobPhase phase = v1::JOB_PHASE_RUNNING;
   while (phase != v1::JOB_PHASE_DONE && absl::Now() < deadline) {
-    phase = control.Heartbeat(Beat(v1::ROLE_WORKER, place)).value().phase();
+    phase =
+        control.calls().Heartbeat(Beat(v1::ROLE_WORKER, place)).value().phase();
     std::this_thread::yield();
   }
   EXPECT_EQ(phase, v1::JOB_PHASE_DONE);

@@ -21,7 +21,10 @@ TEST(JobControlTest, ManyThreadsAgreeOnEveryStep) {
     const absl::Time deadline = absl::Now() + kSoon;
     v1::JobPhase phase = v1::JOB_PHASE_WAITING;
     while (phase != v1::JOB_PHASE_DONE && absl::Now() < deadline) {
-      phase = control.Heartbeat(Beat(v1::ROLE_SERVER, place)).value().phase();
+      phase = control.calls()
+                  .Heartbeat(Beat(v1::ROLE_SERVER, place))
+                  .value()
+                  .phase();
       std::this_thread::yield();
     }
     EXPECT_EQ(phase, v1::JOB_PHASE_DONE);
@@ -30,11 +33,12 @@ TEST(JobControlTest, ManyThreadsAgreeOnEveryStep) {
     v1::Plan plan;
     int64_t step = 0;
     const absl::Time deadline = absl::Now() + kSoon;
-    while (!control.ReadyToSave(&plan, &step) && absl::Now() < deadline) {
-      control.AwaitWork(absl::Milliseconds(10));
+    while (!control.output().ReadyToSave(&plan, &step) &&
+           absl::Now() < deadline) {
+      control.output().AwaitWork(absl::Milliseconds(10));
     }
     EXPECT_EQ(step, kSteps);
-    control.Saved(1, absl::OkStatus());
+    control.output().Saved(1, absl::OkStatus());
   });
   std::vector<std::thread> workers;
   for (int i = 0; i < kWorkers; ++i) {
@@ -80,15 +84,15 @@ TEST(JobControlTest, AFailedJobTakesTheStepsThatWorkersStillReport) {
   v1::HeartbeatRequest words = Beat(v1::ROLE_WORKER, one);
   for (int64_t step : {1, 2}) *words.add_steps() = Step(step);
   words.set_error("the gradient is not finite");
-  ASSERT_EQ(control.Heartbeat(words)->phase(), v1::JOB_PHASE_FAILED);
+  ASSERT_EQ(control.calls().Heartbeat(words)->phase(), v1::JOB_PHASE_FAILED);
   EXPECT_TRUE(control.WaitForUpdate(absl::ZeroDuration()).steps.empty());
   v1::HeartbeatRequest late = Beat(v1::ROLE_WORKER, other);
   late.set_incarnation(late.incarnation() + 1);
   for (int64_t step : {1, 2}) *late.add_steps() = Step(step);
-  ASSERT_TRUE(control.Heartbeat(late).ok());
+  ASSERT_TRUE(control.calls().Heartbeat(late).ok());
   EXPECT_EQ(control.Totals().steps, 0) << "of a fenced process";
   late.set_incarnation(other.incarnation());
-  EXPECT_EQ(control.Heartbeat(late)->phase(), v1::JOB_PHASE_FAILED);
+  EXPECT_EQ(control.calls().Heartbeat(late)->phase(), v1::JOB_PHASE_FAILED);
   EXPECT_EQ(control.Totals().steps, 2);
   EXPECT_EQ(control.WaitForUpdate(absl::ZeroDuration()).steps.size(), 2u);
 }
@@ -104,26 +108,28 @@ TEST(JobControlTest, TheServersAreAskedForACheckpointOfTheLastStep) {
   const auto worker = Join(control, v1::ROLE_WORKER, "worker");
   Declare(control, worker);
   v1::HeartbeatRequest ask = Beat(v1::ROLE_SERVER, server);
-  EXPECT_EQ(control.Heartbeat(ask)->cut_step(), 0);
+  EXPECT_EQ(control.calls().Heartbeat(ask)->cut_step(), 0);
   v1::HeartbeatRequest last = Beat(v1::ROLE_WORKER, worker);
   for (int64_t step = 1; step <= kSteps; ++step) {
     *last.add_steps() = Step(step);
   }
   last.set_begun_step(kSteps);
   last.set_finished(true);
-  ASSERT_EQ(control.Heartbeat(last)->steps_taken(), kSteps);
-  EXPECT_EQ(control.Heartbeat(ask)->cut_step(), kSteps);
-  EXPECT_TRUE(control.CheckpointOpen());
+  ASSERT_EQ(control.calls().Heartbeat(last)->steps_taken(), kSteps);
+  EXPECT_EQ(control.calls().Heartbeat(ask)->cut_step(), kSteps);
+  EXPECT_TRUE(control.output().CheckpointOpen());
   v1::CheckpointReport* written = ask.add_checkpoints();
   written->set_step(kSteps);
   written->set_plan_epoch(1);
   written->mutable_file()->set_name("shard-0");
-  ASSERT_TRUE(control.Heartbeat(ask).ok());
-  const std::optional<PendingManifest> pending = control.NextManifest();
+  ASSERT_TRUE(control.calls().Heartbeat(ask).ok());
+  const std::optional<PendingManifest> pending =
+      control.output().NextManifest();
   ASSERT_TRUE(pending.has_value());
   EXPECT_EQ(pending->manifest.step(), kSteps);
-  EXPECT_TRUE(control.ManifestWritten(*pending, "folder", absl::OkStatus()));
-  EXPECT_FALSE(control.CheckpointOpen());
+  EXPECT_TRUE(
+      control.output().ManifestWritten(*pending, "folder", absl::OkStatus()));
+  EXPECT_FALSE(control.output().CheckpointOpen());
 }
 
 // A server says what it waited for when it last looked.
@@ -139,7 +145,7 @@ TEST(JobControlTest, AServersWaitIsOverWhenAllHaveFinishedItsStep) {
   of_server.mutable_wait()->set_text("step 3: rank 0");
   of_server.mutable_wait()->add_ranks(0);
   of_server.mutable_wait()->set_step(3);
-  ASSERT_TRUE(control.Heartbeat(of_server).ok());
+  ASSERT_TRUE(control.calls().Heartbeat(of_server).ok());
   const auto waits = [&control] { return control.Snapshot().members(0); };
   v1::HeartbeatRequest of_worker = Beat(v1::ROLE_WORKER, worker);
   for (int64_t step = 1; step <= 3; ++step) {
@@ -147,14 +153,14 @@ TEST(JobControlTest, AServersWaitIsOverWhenAllHaveFinishedItsStep) {
     EXPECT_EQ(waits().wait().ranks_size(), 1);
     *of_worker.add_steps() = Step(step);
     of_worker.set_begun_step(step);
-    ASSERT_TRUE(control.Heartbeat(of_worker).ok());
+    ASSERT_TRUE(control.calls().Heartbeat(of_worker).ok());
     of_worker.clear_steps();
   }
   EXPECT_EQ(waits().wait().text(), "");
   EXPECT_EQ(waits().wait().ranks_size(), 1) << "`why` takes samples";
   of_server.mutable_wait()->set_text("the job's plan");
   of_server.mutable_wait()->set_step(0);
-  ASSERT_TRUE(control.Heartbeat(of_server).ok());
+  ASSERT_TRUE(control.calls().Heartbeat(of_server).ok());
   EXPECT_EQ(waits().wait().text(), "the job's plan");
 }
 
@@ -172,75 +178,13 @@ TEST(JobControlTest, TheWaitForAStepIsCountedFromTheLastOne) {
   EXPECT_EQ(control.Snapshot().step_wait_seconds(), 2);
   v1::HeartbeatRequest request = Beat(v1::ROLE_WORKER, worker);
   *request.add_steps() = Step(1);
-  ASSERT_TRUE(control.Heartbeat(request).ok());
+  ASSERT_TRUE(control.calls().Heartbeat(request).ok());
   EXPECT_EQ(control.Snapshot().step_wait_seconds(), 0);
   clock.AdvanceMicros(500'000);
-  ASSERT_TRUE(control.Heartbeat(Beat(v1::ROLE_WORKER, worker)).ok());
+  ASSERT_TRUE(control.calls().Heartbeat(Beat(v1::ROLE_WORKER, worker)).ok());
   EXPECT_EQ(control.Snapshot().step_wait_seconds(), 0.5);
   control.Fail("enough");
   EXPECT_FALSE(control.Snapshot().has_step_wait_seconds());
-}
-
-TEST(JobControlTest, WhoComesForAPlanWhenTheJobIsDoneGoesHome) {
-  ManualClock clock;
-  JobControl control({.state = Options(), .clock = &clock});
-  Join(control, v1::ROLE_SERVER, "server");
-  std::vector<v1::RegisterResponse> workers;
-  for (int i = 0; i < kWorkers; ++i) {
-    workers.push_back(
-        Join(control, v1::ROLE_WORKER, absl::StrCat("worker-", i)));
-  }
-  Declare(control, workers[0]);
-  ASSERT_TRUE(control.GetPlan({}).ok());
-  control.Saved(1, absl::OkStatus());
-  EXPECT_TRUE(absl::IsFailedPrecondition(control.GetPlan({}).status()));
-}
-
-TEST(JobControlTest, APlanIsForThoseWhoHoldAPlace) {
-  ManualClock clock;
-  JobControl control({.state = Options(), .clock = &clock});
-  const auto server = Join(control, v1::ROLE_SERVER, "server");
-  std::vector<v1::RegisterResponse> workers;
-  for (int i = 0; i < kWorkers; ++i) {
-    workers.push_back(
-        Join(control, v1::ROLE_WORKER, absl::StrCat("worker-", i)));
-  }
-  Declare(control, workers[0]);
-  const auto ask = [&](v1::Role role, const v1::RegisterResponse& place) {
-    return control
-        .GetPlan({}, MemberPlace{.role = role,
-                                 .index = place.index(),
-                                 .incarnation = place.incarnation()})
-        .status();
-  };
-  EXPECT_TRUE(ask(v1::ROLE_SERVER, server).ok());
-  EXPECT_TRUE(ask(v1::ROLE_WORKER, workers[0]).ok());
-  EXPECT_TRUE(ask(v1::ROLE_OBSERVER, {}).ok());
-  control.MemberLost(v1::ROLE_WORKER, 0, 0, "killed");
-  EXPECT_TRUE(absl::IsFailedPrecondition(ask(v1::ROLE_WORKER, workers[0])));
-  const auto next = Join(control, v1::ROLE_WORKER, "another");
-  ASSERT_EQ(next.index(), workers[0].index());
-  EXPECT_TRUE(ask(v1::ROLE_WORKER, next).ok());
-  EXPECT_TRUE(absl::IsFailedPrecondition(ask(v1::ROLE_WORKER, workers[0])));
-  control.MemberLost(v1::ROLE_SERVER, 0, 0, "killed");
-  Join(control, v1::ROLE_SERVER, "another server");
-  EXPECT_TRUE(absl::IsFailedPrecondition(ask(v1::ROLE_SERVER, server)));
-}
-
-// A process that has outlived its job and its coordinator.
-TEST(JobControlTest, AHeartbeatOfAnotherJobRenewsNoLease) {
-  ManualClock clock;
-  JobControl::Options options;
-  options.state = Options();
-  options.state.job_id = 42;
-  options.clock = &clock;
-  JobControl control(std::move(options));
-  const auto server = Join(control, v1::ROLE_SERVER, "server");
-  v1::HeartbeatRequest request = Beat(v1::ROLE_SERVER, server);
-  request.set_job_id(41);
-  EXPECT_TRUE(absl::IsFailedPrecondition(control.Heartbeat(request).status()));
-  request.set_job_id(42);
-  EXPECT_TRUE(control.Heartbeat(request).ok());
 }
 
 // One server's file, made under the plan that is over, beside nothing of the
@@ -261,20 +205,21 @@ TEST(JobControlTest, ACheckpointIsOfOnePlan) {
     written->set_step(5);
     written->set_plan_epoch(plan_epoch);
     written->mutable_file()->set_name("shard-0-of-1");
-    ASSERT_TRUE(control.Heartbeat(request).ok());
+    ASSERT_TRUE(control.calls().Heartbeat(request).ok());
   };
   report(1);
-  const std::optional<PendingManifest> first = control.NextManifest();
+  const std::optional<PendingManifest> first = control.output().NextManifest();
   ASSERT_TRUE(first.has_value());
   EXPECT_EQ(first->plan_epoch, 1u);
   control.MemberLost(v1::ROLE_SERVER, 0, 0, "killed");
   server = Join(control, v1::ROLE_SERVER, "another");
-  ASSERT_EQ(control.GetPlan({}).value().epoch(), 2u);
-  EXPECT_FALSE(control.ManifestWritten(*first, "step-5", absl::OkStatus()));
+  ASSERT_EQ(control.calls().GetPlan({}).value().epoch(), 2u);
+  EXPECT_FALSE(
+      control.output().ManifestWritten(*first, "step-5", absl::OkStatus()));
   report(1);
-  EXPECT_FALSE(control.NextManifest().has_value());
+  EXPECT_FALSE(control.output().NextManifest().has_value());
   report(2);
-  EXPECT_TRUE(control.NextManifest().has_value());
+  EXPECT_TRUE(control.output().NextManifest().has_value());
 }
 
 TEST(JobControlTest, ACheckpointThatCannotBeReadTakesEverybodyFurtherBack) {
@@ -291,49 +236,50 @@ TEST(JobControlTest, ACheckpointThatCannotBeReadTakesEverybodyFurtherBack) {
         Join(control, v1::ROLE_WORKER, absl::StrCat("worker-", i));
     if (i == 0) Declare(control, worker);
   }
-  EXPECT_EQ(control.GetPlan({}).value().lineage(), 77u);
-  EXPECT_FALSE(control.TakeUnreadable().has_value());
+  EXPECT_EQ(control.calls().GetPlan({}).value().lineage(), 77u);
+  EXPECT_FALSE(control.output().TakeUnreadable().has_value());
   v1::HeartbeatRequest request = Beat(v1::ROLE_SERVER, server);
   v1::CheckpointReport* report = request.add_checkpoints();
   report->set_step(6);
   report->set_plan_epoch(2);
   report->set_error("file: byte 0");
-  ASSERT_TRUE(control.Heartbeat(request).ok());
-  EXPECT_FALSE(control.TakeUnreadable().has_value()) << "of no plan";
+  ASSERT_TRUE(control.calls().Heartbeat(request).ok());
+  EXPECT_FALSE(control.output().TakeUnreadable().has_value()) << "of no plan";
   report->set_plan_epoch(1);
-  EXPECT_EQ(control.Heartbeat(request).value().checkpoints_taken(), 0u);
-  const auto lost = control.TakeUnreadable();
+  EXPECT_EQ(control.calls().Heartbeat(request).value().checkpoints_taken(), 0u);
+  const auto lost = control.output().TakeUnreadable();
   ASSERT_TRUE(lost.has_value());
   EXPECT_EQ(lost->step, 6);
   EXPECT_EQ(lost->folder, "checkpoints/step-6");
   EXPECT_EQ(lost->directory, "checkpoints");
   EXPECT_EQ(lost->why, "server 0: file: byte 0");
-  EXPECT_FALSE(control.TakeUnreadable().has_value());
-  control.GoBack(*lost, 4, "checkpoints/step-4");
-  const v1::Plan plan = control.GetPlan({}).value();
+  EXPECT_FALSE(control.output().TakeUnreadable().has_value());
+  control.output().GoBack(*lost, 4, "checkpoints/step-4");
+  const v1::Plan plan = control.calls().GetPlan({}).value();
   EXPECT_EQ(plan.epoch(), 2u);
   EXPECT_EQ(plan.start_step(), 4);
   EXPECT_EQ(plan.restore_from(), "checkpoints/step-4");
-  control.GoBack(*lost, 2, "checkpoints/step-2");  // said of the plan before
-  EXPECT_EQ(control.GetPlan({}).value().epoch(), 2u);
+  control.output().GoBack(*lost, 2,
+                          "checkpoints/step-2");  // said of the plan before
+  EXPECT_EQ(control.calls().GetPlan({}).value().epoch(), 2u);
   EXPECT_EQ(control.WaitForUpdate(absl::ZeroDuration()).notices[0],
             "the checkpoint of step 6 cannot be read, server 0: file: byte 0");
 
   // Then it is decided, and its sender may forget it.
-  EXPECT_EQ(control.Heartbeat(request).value().checkpoints_taken(), 1u);
-  EXPECT_FALSE(control.TakeUnreadable().has_value());
+  EXPECT_EQ(control.calls().Heartbeat(request).value().checkpoints_taken(), 1u);
+  EXPECT_FALSE(control.output().TakeUnreadable().has_value());
   // The server is lost at the same time.
   report->set_step(4);
   report->set_plan_epoch(2);
   request.set_plan_epoch(2);
-  ASSERT_TRUE(control.Heartbeat(request).ok());
+  ASSERT_TRUE(control.calls().Heartbeat(request).ok());
   control.MemberLost(v1::ROLE_SERVER, 0, 0, "killed");
-  const auto again = control.TakeUnreadable();
+  const auto again = control.output().TakeUnreadable();
   ASSERT_TRUE(again.has_value());
-  control.GoBack(*again, 2, "checkpoints/step-2");
+  control.output().GoBack(*again, 2, "checkpoints/step-2");
   Join(control, v1::ROLE_SERVER, "another");
-  EXPECT_EQ(control.GetPlan({}).value().epoch(), 3u);
-  EXPECT_EQ(control.GetPlan({}).value().start_step(), 2);
+  EXPECT_EQ(control.calls().GetPlan({}).value().epoch(), 3u);
+  EXPECT_EQ(control.calls().GetPlan({}).value().start_step(), 2);
 }
 
 TEST(JobControlTest, WhatGoesWrongWithAPlanThatIsOverEndsNothing) {
@@ -345,131 +291,17 @@ TEST(JobControlTest, WhatGoesWrongWithAPlanThatIsOverEndsNothing) {
         Join(control, v1::ROLE_WORKER, absl::StrCat("worker-", i));
     if (i == 0) Declare(control, worker);
   }
-  EXPECT_TRUE(control.InForce(1));
+  EXPECT_TRUE(control.output().InForce(1));
   control.MemberLost(v1::ROLE_SERVER, 0, 0, "killed");
-  EXPECT_FALSE(control.InForce(1));
-  control.Saved(1, absl::UnavailableError("no server"));
+  EXPECT_FALSE(control.output().InForce(1));
+  control.output().Saved(1, absl::UnavailableError("no server"));
   EXPECT_EQ(control.Snapshot().phase(), v1::JOB_PHASE_RUNNING);
   Join(control, v1::ROLE_SERVER, "another");
-  EXPECT_TRUE(control.InForce(2));
-  control.Saved(1, absl::UnavailableError("no server"));
+  EXPECT_TRUE(control.output().InForce(2));
+  control.output().Saved(1, absl::UnavailableError("no server"));
   EXPECT_EQ(control.Snapshot().phase(), v1::JOB_PHASE_RUNNING);
-  control.Saved(2, absl::DataLossError("damaged"));
+  control.output().Saved(2, absl::DataLossError("damaged"));
   EXPECT_EQ(control.Snapshot().phase(), v1::JOB_PHASE_FAILED);
-}
-
-// Anybody may call: as many calls are held as the job has members, so that
-// threads are left for heartbeats.
-TEST(JobControlTest, CallsThatWaitAreBounded) {
-  JobControl control({.state = Options(), .clock = &Clock::Real()});
-  const int members = Options().job.cluster().servers() + kWorkers;
-  std::vector<std::thread> waiting;
-  std::atomic<int> refused = 0;
-  std::atomic<int> ended = 0;
-  for (int i = 0; i < members + 5; ++i) {
-    waiting.emplace_back([&] {
-      v1::GetPlanRequest request;
-      request.set_wait_ms(10'000);
-      const absl::Status status = control.GetPlan(request).status();
-      refused += absl::IsResourceExhausted(status) ? 1 : 0;
-      ended += absl::IsUnavailable(status) ? 1 : 0;
-    });
-  }
-  const absl::Time deadline = absl::Now() + kSoon;
-  while (refused < 5 && absl::Now() < deadline) std::this_thread::yield();
-  EXPECT_EQ(refused, 5);
-  control.Close();
-  for (std::thread& thread : waiting) thread.join();
-  EXPECT_EQ(refused, 5);
-  EXPECT_EQ(ended, members);
-}
-
-TEST(JobControlTest, ACallWaitsForTenSecondsAtMost) {
-  EXPECT_EQ(JobControl::WaitOf(0), absl::ZeroDuration());
-  EXPECT_EQ(JobControl::WaitOf(2'500), absl::Milliseconds(2'500));
-  EXPECT_EQ(JobControl::WaitOf(10'000), absl::Seconds(10));
-  EXPECT_EQ(JobControl::WaitOf(10'001), absl::Seconds(10));
-  EXPECT_EQ(JobControl::WaitOf(UINT32_MAX), absl::Seconds(10));
-}
-
-TEST(JobControlTest, ObserversThatWaitLeaveTheMembersTheirShare) {
-  JobControl control({.state = Options(), .clock = &Clock::Real()});
-  const int members = Options().job.cluster().servers() + kWorkers;
-  std::vector<std::thread> waiting;
-  std::atomic<int> refused = 0;
-  std::atomic<int> ended = 0;
-  const auto wait = [&](const std::optional<MemberPlace>& caller) {
-    v1::GetPlanRequest request;
-    request.set_wait_ms(10'000);
-    const absl::Status status = control.GetPlan(request, caller).status();
-    refused += absl::IsResourceExhausted(status) ? 1 : 0;
-    ended += absl::IsUnavailable(status) ? 1 : 0;
-  };
-  for (int i = 0; i < JobControl::kMostObservers + 3; ++i) {
-    waiting.emplace_back([&] { wait(MemberPlace{.role = v1::ROLE_OBSERVER}); });
-  }
-  const absl::Time deadline = absl::Now() + kSoon;
-  while (refused < 3 && absl::Now() < deadline) std::this_thread::yield();
-  EXPECT_EQ(refused, 3);
-  for (int i = 0; i < members + 1; ++i) {
-    waiting.emplace_back([&] { wait(std::nullopt); });
-  }
-  while (refused < 4 && absl::Now() < deadline) std::this_thread::yield();
-  control.Close();
-  for (std::thread& thread : waiting) thread.join();
-  EXPECT_EQ(refused, 4) << "one more than the job has members";
-  EXPECT_EQ(ended, JobControl::kMostObservers + members);
-}
-
-TEST(JobControlTest, CloseEndsEveryWait) {
-  JobControl control({.state = Options(), .clock = &Clock::Real()});
-  std::vector<std::thread> waiting;
-  waiting.emplace_back([&] {
-    v1::GetPlanRequest request;
-    request.set_wait_ms(10'000);
-    EXPECT_TRUE(absl::IsUnavailable(control.GetPlan(request).status()));
-  });
-  waiting.emplace_back([&] { control.Tick(kSoon); });
-  waiting.emplace_back([&] { control.AwaitWork(kSoon); });
-  waiting.emplace_back([&] { control.WaitUntilEveryoneKnowsEnd(kSoon); });
-  control.Close();
-  const absl::Time before = absl::Now();
-  for (std::thread& thread : waiting) thread.join();
-  EXPECT_LT(absl::Now() - before, absl::Seconds(5));
-  EXPECT_TRUE(control.closed());
-}
-
-v1::HeartbeatRequest WithTrace(v1::HeartbeatRequest beat, uint64_t first) {
-  v1::TraceReport& report = *beat.mutable_trace();
-  report.set_first(first);
-  report.set_recorded(first + 1);
-  v1::TraceEvent& event = *report.add_events();
-  event.set_kind(v1::TRACE_EVENT_KIND_UPDATE);
-  event.set_step(2);
-  return beat;
-}
-
-TEST(JobControlTest, AHeartbeatBringsATraceAndTheCoordinatorsTime) {
-  ManualClock clock;
-  clock.AdvanceMicros(700);
-  JobState::Options options = Options();
-  options.job.mutable_trace()->set_first_step(2);
-  options.job.mutable_trace()->set_last_step(2);
-  JobControl control({.state = options, .clock = &clock});
-  const auto server = Join(control, v1::ROLE_SERVER, "server");
-  const v1::HeartbeatRequest beat = Beat(v1::ROLE_SERVER, server);
-  const auto answer = control.Heartbeat(WithTrace(beat, 0)).value();
-  EXPECT_TRUE(answer.trace_taken());
-  EXPECT_EQ(answer.received_micros(), 700);
-  EXPECT_EQ(answer.answered_micros(), 700);
-  EXPECT_FALSE(control.Heartbeat(beat).value().trace_taken());
-  // Servers report their last step when the job is over.
-  control.Fail("over");
-  EXPECT_TRUE(control.Heartbeat(WithTrace(beat, 1)).value().trace_taken());
-  const JobUpdate update = control.WaitForUpdate(absl::ZeroDuration());
-  ASSERT_EQ(update.trace.size(), 2u);
-  EXPECT_EQ(update.trace[1].first, 1u);
-  EXPECT_EQ(update.trace[1].events.size(), 1u);
 }
 
 }  // namespace

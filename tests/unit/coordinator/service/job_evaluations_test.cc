@@ -50,7 +50,7 @@ TEST_F(JobEvaluationsTest, ARankThatWaitsForADecisionHearsThatThePlanIsOver) {
   const auto await = [&] {
     absl::Status status;
     do {
-      status = control_->AwaitEvaluation(request).status();
+      status = control_->calls().AwaitEvaluation(request).status();
     } while (absl::IsResourceExhausted(status));  // another call was refused
     return status.code();
   };
@@ -63,13 +63,14 @@ TEST_F(JobEvaluationsTest, ARankThatWaitsForADecisionHearsThatThePlanIsOver) {
   }
   v1::AwaitEvaluationRequest look = request;
   look.set_wait_ms(0);
-  while (!absl::IsResourceExhausted(control_->AwaitEvaluation(look).status())) {
+  while (!absl::IsResourceExhausted(
+      control_->calls().AwaitEvaluation(look).status())) {
     std::this_thread::yield();
   }
   control_->MemberLost(v1::ROLE_SERVER, 0, /*pid=*/0, "killed");
   for (std::thread& rank : ranks) rank.join();
   // Without the loss no call ends earlier.
-  EXPECT_LT(SteadyNow() - begin, JobControl::WaitOf(request.wait_ms()));
+  EXPECT_LT(SteadyNow() - begin, JobCalls::WaitOf(request.wait_ms()));
 }
 
 TEST_F(JobEvaluationsTest, TheStateDoesNotGrowWithThem) {
@@ -157,8 +158,9 @@ TEST_F(JobEvaluationsTest, AManifestHasTheLastBeforeItsStep) {
   report->set_step(2);
   report->set_plan_epoch(1);
   report->mutable_file()->set_name("shard-0-of-1");
-  ASSERT_TRUE(control_->Heartbeat(beat).ok());
-  const std::optional<PendingManifest> pending = control_->NextManifest();
+  ASSERT_TRUE(control_->calls().Heartbeat(beat).ok());
+  const std::optional<PendingManifest> pending =
+      control_->output().NextManifest();
   ASSERT_TRUE(pending.has_value());
   ASSERT_EQ(pending->manifest.evaluations_size(), 1);
   EXPECT_EQ(pending->manifest.evaluations(0).step(), 2);
@@ -189,29 +191,29 @@ TEST_F(JobEvaluationsTest, WhileTheDiskIsFullTheyWaitAndTheJobGoesOn) {
   ASSERT_EQ(notices.size(), 1u);
   EXPECT_THAT(notices[0], HasSubstr("cannot save an evaluation, and tries "
                                     "again: no space"));
-  const auto answer = control_->ReportEvaluation(Part(0, 2, 1));
+  const auto answer = control_->calls().ReportEvaluation(Part(0, 2, 1));
   ASSERT_TRUE(answer.ok());
   EXPECT_FALSE(answer->has_saved_step()) << "its sender keeps it";
   full_ = false;
   Tick();
   EXPECT_EQ(kept_evaluations_.size(), 2u);
-  EXPECT_EQ(control_->ReportEvaluation(Part(0, 2, 1))->saved_step(), 2);
+  EXPECT_EQ(control_->calls().ReportEvaluation(Part(0, 2, 1))->saved_step(), 2);
 }
 
 // Otherwise the evaluation after step 2 would be complete, and that after
 // step 1, of which the coordinator before had a part, would never be.
 TEST_F(JobEvaluationsTest, ASenderThatDoesNotKnowTheTermHasToRepeatFirst) {
   Begin(/*stop_after=*/0);
-  ASSERT_TRUE(control_->ReportEvaluation(Part(0, 1, 1)).ok());
+  ASSERT_TRUE(control_->calls().ReportEvaluation(Part(0, 1, 1)).ok());
   TakeOver();
-  ASSERT_TRUE(control_->ReportEvaluation(Part(1, 1, 2)).ok());
-  EXPECT_THAT(control_->ReportEvaluation(Part(0, 2, 1)),
+  ASSERT_TRUE(control_->calls().ReportEvaluation(Part(1, 1, 2)).ok());
+  EXPECT_THAT(control_->calls().ReportEvaluation(Part(0, 2, 1)),
               StatusIs(absl::StatusCode::kAborted,
                        "the evaluation names term 1, this coordinator has "
                        "term 2"));
-  ASSERT_TRUE(control_->ReportEvaluation(Part(0, 1, 2)).ok());
-  ASSERT_TRUE(control_->ReportEvaluation(Part(0, 2, 2)).ok());
-  ASSERT_TRUE(control_->ReportEvaluation(Part(1, 2, 2)).ok());
+  ASSERT_TRUE(control_->calls().ReportEvaluation(Part(0, 1, 2)).ok());
+  ASSERT_TRUE(control_->calls().ReportEvaluation(Part(0, 2, 2)).ok());
+  ASSERT_TRUE(control_->calls().ReportEvaluation(Part(1, 2, 2)).ok());
   EXPECT_EQ(kept_evaluations_.size(), 2u);
 }
 

@@ -52,14 +52,15 @@ class JobResidualsTest : public ::testing::Test {
   void ReportRanks(int64_t step, uint64_t plan_epoch = 1) {
     for (const v1::RegisterResponse& worker : workers_) {
       ASSERT_TRUE(
-          control_
-              ->Heartbeat(Written(v1::ROLE_WORKER, worker, step, plan_epoch))
+          control_->calls()
+              .Heartbeat(Written(v1::ROLE_WORKER, worker, step, plan_epoch))
               .ok());
     }
   }
   void ReportServer(int64_t step, uint64_t plan_epoch = 1) {
     ASSERT_TRUE(
-        control_->Heartbeat(Written(v1::ROLE_SERVER, server_, step, plan_epoch))
+        control_->calls()
+            .Heartbeat(Written(v1::ROLE_SERVER, server_, step, plan_epoch))
             .ok());
   }
   static std::vector<std::string> Names(
@@ -80,9 +81,11 @@ class JobResidualsTest : public ::testing::Test {
 TEST_F(JobResidualsTest, TheManifestNamesTheFilesOfServersAndRanks) {
   Open();
   ReportServer(5);
-  EXPECT_FALSE(control_->NextManifest().has_value()) << "the ranks are missing";
+  EXPECT_FALSE(control_->output().NextManifest().has_value())
+      << "the ranks are missing";
   ReportRanks(5);
-  const std::optional<PendingManifest> pending = control_->NextManifest();
+  const std::optional<PendingManifest> pending =
+      control_->output().NextManifest();
   ASSERT_TRUE(pending.has_value());
   EXPECT_THAT(Names(pending->manifest.files()), ElementsAre("shard-0"));
   EXPECT_THAT(Names(pending->manifest.residuals()),
@@ -96,9 +99,10 @@ TEST_F(JobResidualsTest, OtherJobsWaitForNoRank) {
       ->mutable_ssp();
   Open();
   ReportRanks(5);
-  EXPECT_FALSE(control_->NextManifest().has_value());
+  EXPECT_FALSE(control_->output().NextManifest().has_value());
   ReportServer(5);
-  const std::optional<PendingManifest> pending = control_->NextManifest();
+  const std::optional<PendingManifest> pending =
+      control_->output().NextManifest();
   ASSERT_TRUE(pending.has_value());
   EXPECT_THAT(Names(pending->manifest.files()), ElementsAre("shard-0"));
   EXPECT_TRUE(pending->manifest.residuals().empty());
@@ -111,24 +115,26 @@ TEST_F(JobResidualsTest, AFileOfAnEarlierPlanCompletesNoCheckpoint) {
   ReportServer(5);
   control_->MemberLost(v1::ROLE_WORKER, 1, 0, "killed");
   workers_[1] = Join(*control_, v1::ROLE_WORKER, "another");
-  ASSERT_EQ(control_->GetPlan({}).value().epoch(), 2u);
+  ASSERT_EQ(control_->calls().GetPlan({}).value().epoch(), 2u);
   ReportRanks(5, /*plan_epoch=*/2);
-  EXPECT_FALSE(control_->NextManifest().has_value());
+  EXPECT_FALSE(control_->output().NextManifest().has_value());
   ReportServer(5, /*plan_epoch=*/2);
-  EXPECT_TRUE(control_->NextManifest().has_value());
+  EXPECT_TRUE(control_->output().NextManifest().has_value());
 }
 
 TEST_F(JobResidualsTest, ALostWorkerTakesTheJobBackToItsCheckpoint) {
   Open();
   ReportServer(5);
   ReportRanks(5);
-  const std::optional<PendingManifest> pending = control_->NextManifest();
+  const std::optional<PendingManifest> pending =
+      control_->output().NextManifest();
   ASSERT_TRUE(pending.has_value());
-  EXPECT_TRUE(control_->ManifestWritten(*pending, "step-5", absl::OkStatus()));
+  EXPECT_TRUE(
+      control_->output().ManifestWritten(*pending, "step-5", absl::OkStatus()));
   control_->MemberLost(v1::ROLE_WORKER, 1, 0, "killed");
-  EXPECT_TRUE(absl::IsDeadlineExceeded(control_->GetPlan({}).status()));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(control_->calls().GetPlan({}).status()));
   Join(*control_, v1::ROLE_WORKER, "another");
-  const absl::StatusOr<v1::Plan> plan = control_->GetPlan({});
+  const absl::StatusOr<v1::Plan> plan = control_->calls().GetPlan({});
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(plan->epoch(), 2u);
   EXPECT_EQ(plan->start_step(), 5);
@@ -144,13 +150,13 @@ TEST_F(JobResidualsTest, ARankThatCannotReadItsFileTakesTheJobFurtherBack) {
   report->set_step(6);
   report->set_plan_epoch(1);
   report->set_error("residual: byte 0");
-  ASSERT_TRUE(control_->Heartbeat(request).ok());
-  const auto lost = control_->TakeUnreadable();
+  ASSERT_TRUE(control_->calls().Heartbeat(request).ok());
+  const auto lost = control_->output().TakeUnreadable();
   ASSERT_TRUE(lost.has_value());
   EXPECT_EQ(lost->step, 6);
   EXPECT_EQ(lost->why, "rank 2: residual: byte 0");
-  control_->GoBack(*lost, 4, "checkpoints/step-4");
-  EXPECT_EQ(control_->GetPlan({}).value().start_step(), 4);
+  control_->output().GoBack(*lost, 4, "checkpoints/step-4");
+  EXPECT_EQ(control_->calls().GetPlan({}).value().start_step(), 4);
 }
 
 TEST_F(JobResidualsTest, ASuccessorHearsTheFilesOfRanksAgain) {
@@ -161,7 +167,8 @@ TEST_F(JobResidualsTest, ASuccessorHearsTheFilesOfRanksAgain) {
   control_ = std::make_unique<JobControl>(options_);
   ReportServer(5);
   ReportRanks(5);
-  const std::optional<PendingManifest> pending = control_->NextManifest();
+  const std::optional<PendingManifest> pending =
+      control_->output().NextManifest();
   ASSERT_TRUE(pending.has_value());
   EXPECT_EQ(pending->manifest.residuals_size(), kWorkers);
 }

@@ -54,7 +54,7 @@ class JobSavingTest : public ::testing::Test {
     request.set_role(role);
     request.set_instance(name);
     request.set_address("127.0.0.1:7000");
-    return control_->Register(request);
+    return control_->calls().Register(request);
   }
 
   v1::HeartbeatRequest Beat(v1::Role role, const v1::RegisterResponse& place) {
@@ -98,8 +98,8 @@ class JobSavingTest : public ::testing::Test {
     spec->add_shape(3);
     model.set_total_steps(kFewSteps);
     model.set_steps_per_epoch(kFewSteps);
-    ASSERT_TRUE(control_->DeclareModel(model).ok());
-    ASSERT_TRUE(control_->GetPlan({}).ok());
+    ASSERT_TRUE(control_->calls().DeclareModel(model).ok());
+    ASSERT_TRUE(control_->calls().GetPlan({}).ok());
   }
 
   // Another coordinator of the job goes on, with what stands in the metrics.
@@ -127,7 +127,7 @@ class JobSavingTest : public ::testing::Test {
       request.mutable_part()->set_samples(5);
       request.mutable_part()->set_values(5);
       request.mutable_part()->set_correct(correct);
-      status.Update(control_->ReportEvaluation(request).status());
+      status.Update(control_->calls().ReportEvaluation(request).status());
     }
     return status;
   }
@@ -150,7 +150,7 @@ class JobSavingTest : public ::testing::Test {
         Crc32c(request.payload().data(), request.payload().size()));
     SignHeader(&request);
     if (damage) damage(&request);
-    return control_->Put(request);
+    return control_->calls().Put(request);
   }
 
   ManualClock clock_;

@@ -33,25 +33,26 @@ TEST_F(JobSavingTest, NoPlaceIsGivenThatIsNotOnTheDisk) {
 TEST_F(JobSavingTest, MembersGoOnWithTheStateBeforeWhileTheNewestIsNotSaved) {
   Begin();
   v1::HeartbeatRequest beat = Beat(v1::ROLE_WORKER, workers_[0]);
-  ASSERT_TRUE(control_->Heartbeat(beat).ok());
+  ASSERT_TRUE(control_->calls().Heartbeat(beat).ok());
   full_ = true;
   control_->RequestStop();
-  const v1::HeartbeatResponse held = control_->Heartbeat(beat).value();
+  const v1::HeartbeatResponse held = control_->calls().Heartbeat(beat).value();
   EXPECT_EQ(held.phase(), v1::JOB_PHASE_RUNNING);
   EXPECT_EQ(held.plan_epoch(), 1u);
   EXPECT_THAT(held.waits_for(), HasSubstr("no space"));
   EXPECT_EQ(control_->Snapshot().phase(), v1::JOB_PHASE_RUNNING);
-  EXPECT_TRUE(absl::IsUnavailable(control_->GetPlan({}).status()));
+  EXPECT_TRUE(absl::IsUnavailable(control_->calls().GetPlan({}).status()));
   full_ = false;
   Tick();
-  EXPECT_EQ(control_->Heartbeat(beat).value().phase(), v1::JOB_PHASE_STOPPING);
+  EXPECT_EQ(control_->calls().Heartbeat(beat).value().phase(),
+            v1::JOB_PHASE_STOPPING);
   EXPECT_TRUE(kept_.stop_requested());
 }
 
 TEST_F(JobSavingTest, AJobIsNotDoneBeforeItsStateSaysSo) {
   Begin();
   full_ = true;
-  control_->Saved(1, absl::OkStatus());
+  control_->output().Saved(1, absl::OkStatus());
   EXPECT_NE(control_->WaitForUpdate(absl::ZeroDuration()).phase,
             v1::JOB_PHASE_DONE);
   full_ = false;
@@ -67,13 +68,17 @@ TEST_F(JobSavingTest, AStateThatCannotBeSavedForTooLongFailsTheJob) {
   control_->RequestStop();
   v1::HeartbeatResponse answer;
   for (int second = 0; second < 120; ++second) {
-    answer = control_->Heartbeat(Beat(v1::ROLE_WORKER, workers_[0])).value();
-    ASSERT_TRUE(control_->Heartbeat(Beat(v1::ROLE_WORKER, workers_[1])).ok());
-    ASSERT_TRUE(control_->Heartbeat(Beat(v1::ROLE_SERVER, server_)).ok());
+    answer =
+        control_->calls().Heartbeat(Beat(v1::ROLE_WORKER, workers_[0])).value();
+    ASSERT_TRUE(
+        control_->calls().Heartbeat(Beat(v1::ROLE_WORKER, workers_[1])).ok());
+    ASSERT_TRUE(
+        control_->calls().Heartbeat(Beat(v1::ROLE_SERVER, server_)).ok());
     EXPECT_EQ(answer.phase(), v1::JOB_PHASE_RUNNING) << second;
     Tick();
   }
-  answer = control_->Heartbeat(Beat(v1::ROLE_WORKER, workers_[0])).value();
+  answer =
+      control_->calls().Heartbeat(Beat(v1::ROLE_WORKER, workers_[0])).value();
   EXPECT_EQ(answer.phase(), v1::JOB_PHASE_FAILED);
   EXPECT_THAT(answer.message(), HasSubstr("cannot save its state: no space"));
   EXPECT_EQ(kept_.phase(), v1::JOB_PHASE_RUNNING);
@@ -85,7 +90,8 @@ TEST_F(JobSavingTest, ADiskThatIsFullIsNotAskedWithEveryHeartbeat) {
   control_->RequestStop();
   const int before = tries_;
   for (int i = 0; i < 100; ++i) {
-    ASSERT_TRUE(control_->Heartbeat(Beat(v1::ROLE_WORKER, workers_[0])).ok());
+    ASSERT_TRUE(
+        control_->calls().Heartbeat(Beat(v1::ROLE_WORKER, workers_[0])).ok());
     control_->Tick(absl::ZeroDuration());
   }
   EXPECT_EQ(tries_, before);
@@ -97,7 +103,8 @@ TEST_F(JobSavingTest, WhatHasNotChangedIsNotSaved) {
   Begin();
   const int before = tries_;
   for (int i = 0; i < 10; ++i) {
-    ASSERT_TRUE(control_->Heartbeat(Beat(v1::ROLE_WORKER, workers_[0])).ok());
+    ASSERT_TRUE(
+        control_->calls().Heartbeat(Beat(v1::ROLE_WORKER, workers_[0])).ok());
     Tick(0);
   }
   EXPECT_EQ(tries_, before);
@@ -111,19 +118,21 @@ TEST_F(JobSavingTest, ACheckpointThatTheStateDoesNotNameHoldsNothingUp) {
   report->set_step(2);
   report->set_plan_epoch(1);
   report->mutable_file()->set_name("shard-0-of-1");
-  ASSERT_TRUE(control_->Heartbeat(beat).ok());
-  const std::optional<PendingManifest> pending = control_->NextManifest();
+  ASSERT_TRUE(control_->calls().Heartbeat(beat).ok());
+  const std::optional<PendingManifest> pending =
+      control_->output().NextManifest();
   ASSERT_TRUE(pending.has_value());
   full_ = true;
-  ASSERT_TRUE(control_->ManifestWritten(*pending, "step-2", absl::OkStatus()));
+  ASSERT_TRUE(
+      control_->output().ManifestWritten(*pending, "step-2", absl::OkStatus()));
   EXPECT_FALSE(control_->saved());
-  EXPECT_TRUE(control_->GetPlan({}).ok());
-  EXPECT_EQ(control_->Heartbeat(beat).value().checkpoints_taken(), 0u);
+  EXPECT_TRUE(control_->calls().GetPlan({}).ok());
+  EXPECT_EQ(control_->calls().Heartbeat(beat).value().checkpoints_taken(), 0u);
   full_ = false;
   Tick();
   EXPECT_TRUE(control_->saved());
   EXPECT_EQ(kept_.restore_step(), 2);
-  EXPECT_EQ(control_->Heartbeat(beat).value().checkpoints_taken(), 1u);
+  EXPECT_EQ(control_->calls().Heartbeat(beat).value().checkpoints_taken(), 1u);
 }
 
 // ---- terms
@@ -138,29 +147,29 @@ TEST_F(JobSavingTest, EachCoordinatorHasATermAndSavesItFirst) {
   full_ = true;
   TakeOver();
   EXPECT_EQ(control_->term(), 3u);
-  EXPECT_TRUE(absl::IsUnavailable(control_->GetPlan({}).status()));
+  EXPECT_TRUE(absl::IsUnavailable(control_->calls().GetPlan({}).status()));
   full_ = false;
   Tick();
-  EXPECT_TRUE(control_->GetPlan({}).ok());
+  EXPECT_TRUE(control_->calls().GetPlan({}).ok());
   EXPECT_EQ(kept_.term(), 3u);
 }
 
 TEST_F(JobSavingTest, OneThatHearsOfALaterTermSaysAndSavesNothingMore) {
   Begin();
   const v1::HeartbeatRequest beat = Beat(v1::ROLE_WORKER, workers_[0]);
-  ASSERT_TRUE(control_->Heartbeat(beat).ok());
+  ASSERT_TRUE(control_->calls().Heartbeat(beat).ok());
   v1::HeartbeatRequest later = Beat(v1::ROLE_WORKER, workers_[1]);
   later.set_term(2);
   const int before = tries_;
-  EXPECT_TRUE(absl::IsUnavailable(control_->Heartbeat(later).status()));
-  EXPECT_TRUE(absl::IsUnavailable(control_->Heartbeat(beat).status()));
+  EXPECT_TRUE(absl::IsUnavailable(control_->calls().Heartbeat(later).status()));
+  EXPECT_TRUE(absl::IsUnavailable(control_->calls().Heartbeat(beat).status()));
   control_->Fail("on its way out");
   control_->RequestStop();
   Tick(600);
   EXPECT_EQ(tries_, before);
   EXPECT_TRUE(control_->deposed());
   EXPECT_TRUE(control_->closed());
-  EXPECT_FALSE(control_->NextManifest().has_value());
+  EXPECT_FALSE(control_->output().NextManifest().has_value());
   EXPECT_THAT(control_->WaitForUpdate(absl::ZeroDuration()).deposed,
               HasSubstr("its term is 2, this one's 1"));
 }
@@ -170,19 +179,19 @@ TEST_F(JobSavingTest, OneThatHearsOfALaterTermSaysAndSavesNothingMore) {
 TEST_F(JobSavingTest, StepsAreTakenOnceTheSenderKnowsWhoTakesThem) {
   Begin();
   const v1::HeartbeatRequest last = Finished(workers_[0]);
-  ASSERT_EQ(control_->Heartbeat(last).value().steps_taken(), 3u);
+  ASSERT_EQ(control_->calls().Heartbeat(last).value().steps_taken(), 3u);
   TakeOver();
-  v1::HeartbeatResponse answer = control_->Heartbeat(last).value();
+  v1::HeartbeatResponse answer = control_->calls().Heartbeat(last).value();
   EXPECT_EQ(answer.steps_taken(), 0u);
   EXPECT_EQ(answer.term(), 2u);
   for (const v1::RegisterResponse& worker : workers_) {
     v1::HeartbeatRequest again = Finished(worker);
     again.set_term(2);
-    EXPECT_EQ(control_->Heartbeat(again).value().steps_taken(), 3u);
+    EXPECT_EQ(control_->calls().Heartbeat(again).value().steps_taken(), 3u);
   }
   v1::Plan plan;
   int64_t step = 0;
-  EXPECT_TRUE(control_->ReadyToSave(&plan, &step));
+  EXPECT_TRUE(control_->output().ReadyToSave(&plan, &step));
   EXPECT_EQ(control_->WaitForUpdate(absl::ZeroDuration()).steps.size(), 3u);
 }
 
@@ -192,7 +201,8 @@ TEST_F(JobSavingTest, AFailureIsHeardWhoeverListens) {
   v1::HeartbeatRequest last = Beat(v1::ROLE_WORKER, workers_[0]);
   last.set_term(1);
   last.set_error("the data is gone");
-  EXPECT_EQ(control_->Heartbeat(last).value().phase(), v1::JOB_PHASE_FAILED);
+  EXPECT_EQ(control_->calls().Heartbeat(last).value().phase(),
+            v1::JOB_PHASE_FAILED);
 }
 
 TEST_F(JobSavingTest, TotalsAndEvaluationsAreOfTheWholeJob) {
@@ -234,7 +244,7 @@ TEST_F(JobSavingTest, AJobThatValidatesKeepsItsTestApart) {
       request.mutable_part()->set_values(samples);
       request.mutable_part()->set_loss_sum(
           static_cast<double>(test ? 2 * samples : samples));
-      status.Update(control_->ReportEvaluation(request).status());
+      status.Update(control_->calls().ReportEvaluation(request).status());
     }
     return status;
   };
@@ -259,7 +269,7 @@ TEST_F(JobSavingTest, AJobWithoutValidationHasNoTestBesideItsEvaluations) {
   request.set_rank(workers_[0].index());
   request.set_incarnation(workers_[0].incarnation());
   request.set_test(true);
-  EXPECT_THAT(control_->ReportEvaluation(request),
+  EXPECT_THAT(control_->calls().ReportEvaluation(request),
               testing::StatusIs(absl::StatusCode::kInvalidArgument,
                                 "wants data.validation in the job"));
 }

@@ -41,13 +41,13 @@ struct SmallJob {
 TEST(JobStopTest, StopJobEndsTheJobAtTheNextCommonStep) {
   SmallJob job(/*at_end=*/true);
   Declare(job.control, job.worker);
-  const auto answer = job.control.StopJob(job.Request(true));
+  const auto answer = job.control.calls().StopJob(job.Request(true));
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_EQ(answer->message(),
             "the job ends after the next step that every worker reaches, and "
             "leaves a checkpoint of it");
   EXPECT_EQ(job.control.Snapshot().phase(), v1::JOB_PHASE_STOPPING);
-  EXPECT_TRUE(job.control.StopJob(job.Request(true)).ok()) << "again";
+  EXPECT_TRUE(job.control.calls().StopJob(job.Request(true)).ok()) << "again";
   const std::vector<std::string> notices =
       job.control.WaitForUpdate(absl::ZeroDuration()).notices;
   ASSERT_EQ(notices.size(), 1u) << "said once";
@@ -57,31 +57,32 @@ TEST(JobStopTest, StopJobEndsTheJobAtTheNextCommonStep) {
   *last.add_steps() = Step(1);
   last.set_begun_step(1);
   last.set_paused(true);
-  EXPECT_EQ(job.control.Heartbeat(last)->stop_step(), 1);
+  EXPECT_EQ(job.control.calls().Heartbeat(last)->stop_step(), 1);
   EXPECT_TRUE(job.control.Totals().stopped);
-  job.control.Saved(1, absl::OkStatus());
+  job.control.output().Saved(1, absl::OkStatus());
   EXPECT_TRUE(absl::IsFailedPrecondition(
-      job.control.StopJob(job.Request(false)).status()));
+      job.control.calls().StopJob(job.Request(false)).status()));
 }
 
 TEST(JobStopTest, StopJobRefusesACheckpointThatTheJobWouldNotLeave) {
   SmallJob job(/*at_end=*/false);
   EXPECT_TRUE(absl::IsFailedPrecondition(
-      job.control.StopJob(job.Request(true)).status()))
+      job.control.calls().StopJob(job.Request(true)).status()))
       << "before the first step";
   Declare(job.control, job.worker);
-  const absl::Status refused = job.control.StopJob(job.Request(true)).status();
+  const absl::Status refused =
+      job.control.calls().StopJob(job.Request(true)).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
   EXPECT_EQ(refused.message(),
             "the job writes no checkpoint when it stops: checkpoint.at_end is "
             "false");
   EXPECT_EQ(job.control.Snapshot().phase(), v1::JOB_PHASE_RUNNING);
-  EXPECT_TRUE(job.control.StopJob(job.Request(false)).ok());
+  EXPECT_TRUE(job.control.calls().StopJob(job.Request(false)).ok());
 }
 
 TEST(JobStopTest, StopJobBeforeTheFirstPlanEndsTheJobAtOnce) {
   SmallJob job(/*at_end=*/true);
-  const auto answer = job.control.StopJob(job.Request(false));
+  const auto answer = job.control.calls().StopJob(job.Request(false));
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_EQ(answer->message(),
             "stopped before the first step, while waiting for the model");
@@ -124,7 +125,7 @@ TEST(JobStopTest, TheStatusHasEachWorkersLastStepAndTheFailedCheckpoint) {
     report.set_compute_seconds(0.5 * static_cast<double>(step));
     report.add_spans()->set_end_micros(7);
   }
-  ASSERT_TRUE(job.control.Heartbeat(beat).ok());
+  ASSERT_TRUE(job.control.calls().Heartbeat(beat).ok());
   const v1::StepReport last = job.control.Snapshot().members(1).last_step();
   EXPECT_EQ(last.step(), 2);
   EXPECT_EQ(last.compute_seconds(), 1);
@@ -134,7 +135,7 @@ TEST(JobStopTest, TheStatusHasEachWorkersLastStepAndTheFailedCheckpoint) {
   report.set_step(2);
   report.set_plan_epoch(1);
   report.set_error("f: No space left on device");
-  ASSERT_TRUE(job.control.Heartbeat(server).ok());
+  ASSERT_TRUE(job.control.calls().Heartbeat(server).ok());
   EXPECT_EQ(job.control.Snapshot().checkpoint_error(),
             "server 0: f: No space left on device");
 }

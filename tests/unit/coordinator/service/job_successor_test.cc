@@ -70,19 +70,20 @@ TEST(JobControlTest, ASuccessorSavesAfterTheStepThatEverybodyHasFinished) {
     last.set_start_step(kSteps);
     last.set_begun_step(kSteps);
     last.set_finished(true);
-    ASSERT_TRUE(first.Heartbeat(last).ok());
+    ASSERT_TRUE(first.calls().Heartbeat(last).ok());
   }
   options.predecessor.state = &kept;
   JobControl successor(options);
   v1::Plan plan;
   int64_t step = 0;
-  EXPECT_FALSE(successor.ReadyToSave(&plan, &step));
+  EXPECT_FALSE(successor.output().ReadyToSave(&plan, &step));
   for (int i = 0; i < 4; ++i) {  // its lease runs out
     clock.AdvanceMicros(3'000'000);
-    ASSERT_TRUE(successor.Heartbeat(Beat(v1::ROLE_SERVER, server)).ok());
+    ASSERT_TRUE(
+        successor.calls().Heartbeat(Beat(v1::ROLE_SERVER, server)).ok());
     successor.Tick(absl::ZeroDuration());
   }
-  ASSERT_TRUE(successor.ReadyToSave(&plan, &step));
+  ASSERT_TRUE(successor.output().ReadyToSave(&plan, &step));
   EXPECT_EQ(step, kSteps);
 }
 
@@ -177,11 +178,11 @@ TEST(JobControlTest, ASuccessorStopsNotBeforeTheLastRecordedStep) {
   }
   Join(successor, v1::ROLE_SERVER, "another server");
   const auto worker = Join(successor, v1::ROLE_WORKER, "another worker");
-  ASSERT_EQ(successor.GetPlan({})->epoch(), 2u);
+  ASSERT_EQ(successor.calls().GetPlan({})->epoch(), 2u);
   v1::HeartbeatRequest paused = Beat(v1::ROLE_WORKER, worker);
   paused.set_plan_epoch(2);
   paused.set_paused(true);
-  const auto answer = successor.Heartbeat(paused);
+  const auto answer = successor.calls().Heartbeat(paused);
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_EQ(answer->phase(), v1::JOB_PHASE_STOPPING);
   EXPECT_EQ(answer->stop_step(), 7);
@@ -215,13 +216,15 @@ TEST(JobControlTest, ASuccessorTakesACheckpointFromTheFirstHeartbeat) {
   options.predecessor.state = &kept;
   JobControl successor(options);
   request.set_term(successor.term());
-  auto answer = successor.Heartbeat(request);
+  auto answer = successor.calls().Heartbeat(request);
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_EQ(answer->checkpoints_taken(), 0);
-  const std::optional<PendingManifest> pending = successor.NextManifest();
+  const std::optional<PendingManifest> pending =
+      successor.output().NextManifest();
   ASSERT_TRUE(pending.has_value());
-  EXPECT_TRUE(successor.ManifestWritten(*pending, "step-5", absl::OkStatus()));
-  answer = successor.Heartbeat(request);
+  EXPECT_TRUE(
+      successor.output().ManifestWritten(*pending, "step-5", absl::OkStatus()));
+  answer = successor.calls().Heartbeat(request);
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_EQ(answer->checkpoints_taken(), 1);
 }
@@ -246,7 +249,7 @@ TEST(JobControlTest, ASuccessorFormsAnewTheGroupsThatWereBeingConnected) {
           Join(first, v1::ROLE_WORKER, absl::StrCat("worker-", i)));
     }
     Declare(first, workers[0]);
-    ASSERT_EQ(first.GetPlan({})->epoch(), 1u);
+    ASSERT_EQ(first.calls().GetPlan({})->epoch(), 1u);
   }
   options.predecessor.state = &kept;
   JobControl successor(options);
@@ -256,15 +259,17 @@ TEST(JobControlTest, ASuccessorFormsAnewTheGroupsThatWereBeingConnected) {
   late.set_plan_epoch(1);
   late.set_group("data");
   for (int i = 0; i < kWorkers; ++i) late.add_ranks(i);
-  EXPECT_TRUE(absl::IsAborted(successor.Exchange(late).status()));
+  EXPECT_TRUE(absl::IsAborted(successor.calls().Exchange(late).status()));
   clock.AdvanceMicros(1'000'000);
   for (const v1::RegisterResponse& worker : workers) {
-    ASSERT_TRUE(successor.Heartbeat(Beat(v1::ROLE_WORKER, worker)).ok());
+    ASSERT_TRUE(
+        successor.calls().Heartbeat(Beat(v1::ROLE_WORKER, worker)).ok());
   }
   successor.Tick(absl::ZeroDuration());
-  EXPECT_EQ(successor.GetPlan({})->epoch(), 2u);
+  EXPECT_EQ(successor.calls().GetPlan({})->epoch(), 2u);
   late.set_plan_epoch(2);
-  EXPECT_TRUE(absl::IsDeadlineExceeded(successor.Exchange(late).status()))
+  EXPECT_TRUE(
+      absl::IsDeadlineExceeded(successor.calls().Exchange(late).status()))
       << "it waits for the other ranks";
 }
 

@@ -20,7 +20,7 @@ class PutSavingTest : public JobSavingTest {
 
   void FinishAll() {
     for (const v1::RegisterResponse& worker : workers_) {
-      ASSERT_TRUE(control_->Heartbeat(Finished(worker)).ok());
+      ASSERT_TRUE(control_->calls().Heartbeat(Finished(worker)).ok());
     }
   }
 };
@@ -29,9 +29,11 @@ TEST_F(PutSavingTest, WeightsThatThisOneHasAreNotAskedFor) {
   Begin();
   ASSERT_TRUE(PutWeights(kFewSteps).ok());
   FinishAll();
-  EXPECT_FALSE(
-      control_->Heartbeat(Finished(workers_[0])).value().wants_weights());
-  EXPECT_TRUE(control_->TakePutWeights(kFewSteps).ok());
+  EXPECT_FALSE(control_->calls()
+                   .Heartbeat(Finished(workers_[0]))
+                   .value()
+                   .wants_weights());
+  EXPECT_TRUE(control_->output().RankWeights(kFewSteps).ok());
 }
 
 TEST_F(PutSavingTest, ADamagedPieceIsRefusedSoThatItIsSentAgain) {
@@ -48,7 +50,7 @@ TEST_F(PutSavingTest, ADamagedPieceIsRefusedSoThatItIsSentAgain) {
   }
   ASSERT_TRUE(PutWeights(kFewSteps).ok());
   FinishAll();
-  EXPECT_TRUE(control_->TakePutWeights(kFewSteps).ok());
+  EXPECT_TRUE(control_->output().RankWeights(kFewSteps).ok());
 }
 
 TEST_F(PutSavingTest, ASuccessorAsksTheRanksAndNamesThem) {
@@ -57,16 +59,20 @@ TEST_F(PutSavingTest, ASuccessorAsksTheRanksAndNamesThem) {
   FinishAll();
   TakeOver();
   FinishAll();
-  EXPECT_TRUE(
-      control_->Heartbeat(Finished(workers_[0])).value().wants_weights());
+  EXPECT_TRUE(control_->calls()
+                  .Heartbeat(Finished(workers_[0]))
+                  .value()
+                  .wants_weights());
   EXPECT_EQ(control_->Snapshot().message(),
             "waiting for the weights after step 3 from worker 0");
-  EXPECT_TRUE(
-      absl::IsFailedPrecondition(control_->TakePutWeights(kFewSteps).status()));
+  EXPECT_TRUE(absl::IsFailedPrecondition(
+      control_->output().RankWeights(kFewSteps).status()));
   ASSERT_TRUE(PutWeights(kFewSteps).ok());
-  EXPECT_FALSE(
-      control_->Heartbeat(Finished(workers_[0])).value().wants_weights());
-  EXPECT_TRUE(control_->TakePutWeights(kFewSteps).ok());
+  EXPECT_FALSE(control_->calls()
+                   .Heartbeat(Finished(workers_[0]))
+                   .value()
+                   .wants_weights());
+  EXPECT_TRUE(control_->output().RankWeights(kFewSteps).ok());
 }
 
 // Nobody has the weights after the last step any more.
@@ -78,14 +84,14 @@ TEST_F(PutSavingTest, ARankThatIsGoneWithTheWeightsIsLost) {
   FinishAll();
   for (int i = 0; i < 5; ++i) {
     Tick(3);
-    ASSERT_TRUE(control_->Heartbeat(Finished(workers_[1])).ok());
+    ASSERT_TRUE(control_->calls().Heartbeat(Finished(workers_[1])).ok());
   }
   const v1::JobStatusResponse status = control_->Snapshot();
   EXPECT_EQ(status.workers_lost(), 1u);
   EXPECT_EQ(status.phase(), v1::JOB_PHASE_RUNNING);
   EXPECT_THAT(status.message(), HasSubstr("in the place of worker 0"));
   workers_[0] = Join(v1::ROLE_WORKER, "another").value();
-  EXPECT_EQ(control_->GetPlan({}).value().epoch(), 2u);
+  EXPECT_EQ(control_->calls().GetPlan({}).value().epoch(), 2u);
 }
 
 }  // namespace

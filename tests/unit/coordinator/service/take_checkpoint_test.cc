@@ -39,7 +39,7 @@ class TakeCheckpointTest : public ::testing::Test {
       std::optional<int64_t> after = std::nullopt) {
     v1::TakeCheckpointRequest request;
     if (after) request.set_after(*after);
-    return control_->TakeCheckpoint(request);
+    return control_->calls().TakeCheckpoint(request);
   }
   // A heartbeat of a worker that has begun and finished these steps.
   v1::HeartbeatRequest Worker(int i, int64_t begun, int64_t finished) {
@@ -62,7 +62,7 @@ class TakeCheckpointTest : public ::testing::Test {
     return request;
   }
   v1::HeartbeatResponse Send(const v1::HeartbeatRequest& request) {
-    return control_->Heartbeat(request).value();
+    return control_->calls().Heartbeat(request).value();
   }
   v1::HeartbeatResponse Server(int64_t cut, int64_t written = 0,
                                const std::string& error = "") {
@@ -79,9 +79,10 @@ class TakeCheckpointTest : public ::testing::Test {
   }
   // As the coordinator's thread does it.
   void WriteManifest() {
-    const auto pending = control_->NextManifest();
+    const auto pending = control_->output().NextManifest();
     ASSERT_TRUE(pending.has_value());
-    control_->ManifestWritten(*pending, "checkpoints/step", absl::OkStatus());
+    control_->output().ManifestWritten(*pending, "checkpoints/step",
+                                       absl::OkStatus());
   }
 
   ManualClock clock_;
@@ -219,7 +220,7 @@ TEST_F(TakeCheckpointTest, AStopTakesOver) {
   Send(Worker(0, 5, 5));
   Send(Worker(1, 5, 5));
   ASSERT_TRUE(Take().ok());
-  control_->StopJob({}).value();
+  control_->calls().StopJob({}).value();
   EXPECT_EQ(Send(Worker(0, 5, 5)).hold(), 0u);
   EXPECT_EQ(control_->Snapshot().phase(), v1::JOB_PHASE_STOPPING);
   EXPECT_EQ(Take().status().message(),

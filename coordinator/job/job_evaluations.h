@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/base/clock.h"
+#include "coordinator/core/evaluation/evaluation_decisions.h"
+#include "coordinator/core/job_state.h"
+#include "coordinator/job/evaluation_saver.h"
+#include "coordinator/job/worker_reports.h"
+
+namespace tributary {
+
+// What a job does with the evaluations of its ranks: adds their parts, saves
+// what is complete, and decides. A plain object: its owner locks.
+class JobEvaluations {
+ public:
+  // `state` and `reports` must outlive this object.
+  JobEvaluations(JobState* state, WorkerReports* reports,
+                 EvaluationSaver::Save save, const Clock* clock);
+
+  // A new job goes on after the evaluations of the checkpoint that it starts
+  // from, if they are of the same set.
+  void Begin();
+  // Continues after those of an earlier coordinator, which `reports` knows
+  // already.
+  void Restore(const std::vector<EvaluationRecord>& evaluations,
+               const SavedEvaluations& saved);
+
+  // Aborted: the sender does not know `term`, this coordinator's, yet.
+  absl::Status Report(const v1::ReportEvaluationRequest& request,
+                      uint64_t term);
+  // The answer to the same request, once its evaluation is saved.
+  v1::ReportEvaluationResponse AnswerReport(
+      const v1::ReportEvaluationRequest& request) const;
+  // A rank has reported its part of the evaluation after this step and begins
+  // no other before Answer answers. FailedPrecondition: it has no place in this
+  // plan.
+  absl::Status Stand(const v1::AwaitEvaluationRequest& request);
+  // As EvaluationDecisions::Answer.
+  absl::StatusOr<v1::AwaitEvaluationResponse> Answer(int64_t step) const;
+
+  // Saves what is new for a later coordinator. Adds messages about failures to
+  // `notices`.
+  void SaveNew(std::vector<std::string>* notices) { saver_.Update(notices); }
+  const EvaluationDecisions& decisions() const { return decisions_; }
+
+ private:
+  // Takes the evaluations that are complete now.
+  void Decide();
+  bool IsComplete(int64_t step) const;
+  std::string Set() const;
+
+  JobState& state_;
+  WorkerReports& reports_;
+  const Clock* const clock_;
+  EvaluationDecisions decisions_;
+  EvaluationSaver saver_;
+};
+
+}  // namespace tributary

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "coordinator/core/evaluation/evaluation_decisions.h"
+#include "coordinator/core/job_state.h"
+#include "coordinator/job/job_checkpoints.h"
+#include "coordinator/job/worker_reports.h"
+#include "tributary/v1/coordinator_service.pb.h"
+
+namespace tributary {
+
+// "waiting", "running", "stopping", "done", "failed"; else "unknown".
+const char* PhaseWord(v1::JobPhase phase);
+
+// The answer to `tributary status`, without phase and message.
+v1::JobStatusResponse JobStatusOf(const JobState& state,
+                                  const WorkerReports& reports,
+                                  const JobCheckpoints& checkpoints,
+                                  int64_t now_micros);
+
+// Totals of a whole run.
+struct JobTotals {
+  int64_t steps = 0;  // finished by every worker
+  int64_t epochs = 0;
+  uint64_t samples = 0;
+  double training_seconds = 0;   // of the steps alone
+  double final_loss = 0;         // of the last step
+  uint64_t bytes_sent = 0;       // by the workers
+  uint64_t bytes_received = 0;   // by the workers
+  bool stopped = false;          // before all steps, on request
+  bool stopped_unbegun = false;  // on request, before there was a plan
+  int64_t start_step = 0;        // where a resumed run began
+  int64_t checkpoint_step = 0;   // of the newest complete one; 0: none
+  uint64_t rollbacks = 0;
+  uint64_t workers_lost = 0;
+  uint64_t servers_lost = 0;
+  bool stopped_early = false;  // by the job's evaluations
+  // Of the evaluations that a job compares; step 0: none.
+  struct Best {
+    std::string metric;
+    int64_t step = 0;
+    double value = 0;
+  } best;
+};
+
+JobTotals JobTotalsOf(const JobState& state, const WorkerReports& reports,
+                      const JobCheckpoints& checkpoints,
+                      const EvaluationDecisions& decisions);
+
+}  // namespace tributary

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/base/clock.h"
+#include "common/wire/caller_proof.h"
+#include "coordinator/job/final_weights.h"
+#include "tributary/v1/plan.pb.h"
+
+namespace tributary {
+
+struct ReadWeightsOptions {
+  const Clock* clock = &Clock::Real();
+  absl::Duration timeout = absl::Seconds(60);  // for the whole read
+  std::function<bool()> cancelled;             // asked between calls
+  CallerProof proof;                           // with the coordinator's ticket
+};
+
+// Pulls every block of the plan from its server, with exactly `version` updates
+// applied (common/job/job_options.h). Retries until the timeout when an answer
+// is damaged or does not arrive. Errors name the server and the block.
+absl::StatusOr<FinalWeights> ReadFinalWeights(
+    const v1::Plan& plan, int64_t version, const ReadWeightsOptions& options);
+
+}  // namespace tributary
