@@ -17,7 +17,7 @@
 #include "common/job/job_course.h"
 #include "common/member/coordinator_client.h"
 #include "common/member/member_options.h"
-#include "common/member/member_state.h"
+#include "common/member/state/member_state.h"
 #include "common/member/result_sender.h"
 #include "common/member/trace_sender.h"
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
-#include "common/member/member_state.h"
+#include "common/member/state/member_state.h"
 
 namespace tributary {
 

@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include "common/member/member_state.h"
+#include "common/member/state/member_state.h"
 
 namespace tributary {
 

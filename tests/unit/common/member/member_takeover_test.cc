@@ -2,7 +2,7 @@
 // The messages of a member to a coordinator that has taken over its job.
 #include <gtest/gtest.h>
 
-#include "tests/unit/common/member/member_state_fixture.h"
+#include "tests/unit/common/member/state/member_state_fixture.h"
 
 namespace tributary {
 namespace {
@@ -61,7 +61,7 @@ TEST(MemberStateTest, ALaterCoordinatorIsToldWhatTheOneBeforeHadTaken) {
 
 TEST(MemberStateTest, StepsThatWereTakenAreKeptUpToABoundAndForOnePlan) {
   MemberState state = MakeWorker();
-  constexpr auto kKept = static_cast<int64_t>(MemberState::kMaxKeptSteps);
+  constexpr auto kKept = static_cast<int64_t>(StepReports::kMaxKept);
   for (int64_t step = 1; step <= kKept + 10; ++step) {
     state.ReportStep(Report(step));
     state.OnAnswer(state.NextHeartbeat(), Answer(v1::JOB_PHASE_RUNNING, {}, 1),

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/member/member_state.h"
-#include "common/base/limits.h"
+#include "common/member/state/member_state.h"
 
 #include <algorithm>
 #include <utility>
@@ -29,11 +28,10 @@ MemberState::Gate MemberState::Check(int64_t step) const {
   if (plan_is_over()) return Gate::kNewPlan;
   if (stop_step_ && step > *stop_step_) return Gate::kStop;
   // Before the first answer: the stop step may have been settled already.
-  if (!heard_ || Paused() || pending_.size() >= kMaxWaitingReports) {
+  if (!heard_ || Paused() || steps_.full()) {
     return Gate::kWait;
   }
-  if (hold_ > 0 && step > hold_step_) return Gate::kWait;
-  return Gate::kOpen;
+  return hold_.HoldsBack(step) ? Gate::kWait : Gate::kOpen;
 }
 
 std::optional<absl::Status> MemberState::TryToBegin(int64_t step) {
@@ -49,7 +47,7 @@ std::optional<absl::Status> MemberState::TryToBegin(int64_t step) {
     case Gate::kEnded:
       return end_.ok() ? absl::CancelledError("the job is done") : end_;
     case Gate::kWait:
-      StandIfHeld(step - 1);
+      hold_.StandAfter(step - 1);
       break;
   }
   return std::nullopt;
@@ -74,12 +72,10 @@ bool MemberState::Urgent() const {
   if (!end_.ok()) return false;
   if (program_ended_ && !told_program_ended_) return true;
   if (!heard_ || (Paused() && !told_paused_)) return true;
-  if (Held() && told_hold_ != hold_) return true;
-  if (untold_checkpoint_ || untold_break_ || !told_cut_) return true;
-  if (!told_stands_at_) return true;
-  if (stalled_) return false;  // sending again at once would only spin
-  return (finishing_ && !finish_acknowledged_) ||
-         pending_.size() >= kStepsPerHeartbeat;
+  if (hold_.Urgent(/*waits=*/started_)) return true;
+  if (checkpoints_.urgent() || untold_break_ || !told_cut_) return true;
+  return (finishing_ && !finish_acknowledged_ && !steps_.stalled()) ||
+         steps_.urgent();
 }
 
 v1::HeartbeatRequest MemberState::NextHeartbeat() {
@@ -89,27 +85,21 @@ v1::HeartbeatRequest MemberState::NextHeartbeat() {
   request.set_incarnation(incarnation_);
   request.set_job_id(job_id_);
   request.set_term(term_);
-  const size_t batch = std::min(pending_.size(), kStepsPerHeartbeat);
-  for (size_t i = 0; i < batch; ++i) *request.add_steps() = pending_[i];
+  const bool all = steps_.AddTo(&request);
   request.set_begun_step(std::max(begun_step_, begun_before_));
   request.set_paused(Paused());
   request.set_program_ended(program_ended_);
-  request.set_finished(finishing_ && batch == pending_.size());
+  request.set_finished(finishing_ && all);
   request.set_plan_epoch(plan_epoch_);
   request.set_start_step(start_step_);
   request.set_cut_step(last_cut_);
   told_cut_ = true;
-  request.set_held(Held() ? hold_ : 0);
-  request.set_stands_at(stands_at_);
-  told_stands_at_ = true;
-  untold_checkpoint_ = false;
+  hold_.AddTo(&request, /*waits=*/started_);
+  checkpoints_.AddTo(&request);
   untold_break_ = false;
   if (broken_group_epoch_ > 0 && broken_group_epoch_ == plan_epoch_) {
     request.set_broken_group_epoch(broken_group_epoch_);
     request.set_broken_group(broken_group_);
-  }
-  for (const v1::CheckpointReport& report : checkpoints_) {
-    *request.add_checkpoints() = report;
   }
   return request;
 }
@@ -128,8 +118,7 @@ void MemberState::OnAnswer(const v1::HeartbeatRequest& request,
   if (answer.term() == request.term()) Settle(request, answer);
   if (answer.term() > term_) {
     term_ = answer.term();
-    pending_.insert(pending_.begin(), kept_.begin(), kept_.end());
-    kept_.clear();
+    steps_.SendAgain();
   }
   wants_weights_ = request.plan_epoch() == plan_epoch_ && finishing_ &&
                    answer.wants_weights();
@@ -146,7 +135,9 @@ void MemberState::OnAnswer(const v1::HeartbeatRequest& request,
     if (answer.has_stop_step()) stop_step_ = answer.stop_step();
     cut_step_ = answer.cut_step();
   }
-  FollowHold(answer);
+  if (role_ == v1::ROLE_WORKER) {
+    hold_.Follow(answer, answer.plan_epoch() == plan_epoch_);
+  }
   if (phase_ == v1::JOB_PHASE_FAILED && end_.ok()) {
     end_ = absl::AbortedError(answer.message());
   }
@@ -164,32 +155,6 @@ bool MemberState::plan_is_over() const {
   return newest_plan_ > std::max<uint64_t>(1, plan_epoch_);
 }
 
-void MemberState::FollowHold(const v1::HeartbeatResponse& answer) {
-  if (role_ != v1::ROLE_WORKER) return;
-  hold_ = answer.hold();
-  hold_step_ = 0;
-  if (answer.plan_epoch() != plan_epoch_) return;
-  hold_step_ = answer.checkpoint_step();
-  if (hold_step_ <= checkpoint_step_) return;
-  checkpoint_step_ = hold_step_;
-  owed_checkpoints_.push_back(checkpoint_step_);
-}
-
-void MemberState::StandIfHeld(int64_t finished_step) {
-  if (hold_ == 0 || hold_step_ == 0 || finished_step < hold_step_) return;
-  if (std::exchange(stands_at_, hold_step_) == hold_step_) return;
-  told_stands_at_ = false;
-}
-
-bool MemberState::TakeAskedCheckpoint(int64_t step) {
-  bool owes = false;
-  while (!owed_checkpoints_.empty() && owed_checkpoints_.front() <= step) {
-    owes = owed_checkpoints_.front() == step;
-    owed_checkpoints_.pop_front();
-  }
-  return owes;
-}
-
 void MemberState::ReportCut(int64_t step) {
   last_cut_ = step;
   told_cut_ = false;
@@ -200,51 +165,12 @@ void MemberState::Settle(const v1::HeartbeatRequest& request,
   // Not current: an answer to a request of an earlier plan, whose steps are
   // dropped.
   const bool current = request.plan_epoch() == plan_epoch_;
-  const size_t taken =
-      !current ? 0
-               : std::min<size_t>({answer.steps_taken(),
-                                   static_cast<size_t>(request.steps_size()),
-                                   pending_.size()});
-  for (size_t i = 0; i < taken; ++i) {
-    kept_.push_back(std::move(pending_.front()));
-    pending_.pop_front();
-    if (kept_.size() > kMaxKeptSteps) kept_.pop_front();
-  }
-  if (current && request.finished() &&
-      static_cast<int>(taken) == request.steps_size()) {
-    finish_acknowledged_ = true;
-  }
-  DropTaken(request, answer.checkpoints_taken());
-  stalled_ = taken == 0 && request.steps_size() > 0;
+  const bool all = steps_.Settle(request, current ? answer.steps_taken() : 0);
+  if (current && request.finished() && all) finish_acknowledged_ = true;
+  checkpoints_.Settle(request, answer.checkpoints_taken());
   told_paused_ = request.paused();
-  told_hold_ = request.held();
+  hold_.Settle(request);
   if (current) told_program_ended_ = request.program_ended();
-}
-
-void MemberState::ReportCheckpoint(const v1::CheckpointReport& report) {
-  if (checkpoints_.size() >= kMaxPendingCheckpoints) {
-    const auto failure = std::find_if(
-        checkpoints_.begin(), checkpoints_.end(),
-        [](const v1::CheckpointReport& old) { return !old.has_file(); });
-    checkpoints_.erase(failure == checkpoints_.end() ? checkpoints_.begin()
-                                                     : failure);
-  }
-  checkpoints_.push_back(report);
-  untold_checkpoint_ = true;
-}
-
-// Reports that were sent may have been dropped from the queue since.
-void MemberState::DropTaken(const v1::HeartbeatRequest& request,
-                            uint32_t taken) {
-  const int count = static_cast<int>(std::min<int64_t>(
-      taken, static_cast<int64_t>(request.checkpoints_size())));
-  for (int i = 0; i < count && !checkpoints_.empty(); ++i) {
-    const v1::CheckpointReport& told = request.checkpoints(i);
-    if (checkpoints_.front().step() == told.step() &&
-        checkpoints_.front().plan_epoch() == told.plan_epoch()) {
-      checkpoints_.pop_front();
-    }
-  }
 }
 
 void MemberState::OnError(const absl::Status& error, int64_t now_micros) {
@@ -270,13 +196,10 @@ void MemberState::OnPlan(uint64_t plan_epoch, int64_t start_step) {
 
 void MemberState::StartAt(uint64_t plan_epoch, int64_t step, int64_t begun) {
   if (plan_epoch != plan_epoch_) {
-    pending_.clear();
-    kept_.clear();
+    steps_.Drop();
     stop_step_.reset();
     cut_step_ = last_cut_ = 0;
-    hold_step_ = 0;  // until the next answer
-    checkpoint_step_ = stands_at_ = 0;
-    owed_checkpoints_.clear();
+    hold_.BeginPlan();
   }
   plan_epoch_ = plan_epoch;
   newest_plan_ = std::max(newest_plan_, plan_epoch);
@@ -287,7 +210,7 @@ void MemberState::StartAt(uint64_t plan_epoch, int64_t step, int64_t begun) {
   told_paused_ = false;
   program_ended_ = false;
   told_program_ended_ = false;
-  stalled_ = false;
+  steps_.ForgetStall();
   finishing_ = false;
   finish_acknowledged_ = false;
   wants_weights_ = false;

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <string>
 #include <utility>
@@ -11,6 +9,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/member/state/checkpoint_hold.h"
+#include "common/member/state/checkpoint_reports.h"
+#include "common/member/state/step_reports.h"
 #include "tributary/v1/coordinator_service.pb.h"
 
 namespace tributary {
@@ -20,14 +21,6 @@ namespace tributary {
 // passed in.
 class MemberState {
  public:
-  // Steps in one heartbeat: far below gRPC's limit of 4 MiB per message.
-  static constexpr size_t kStepsPerHeartbeat = 4096;
-  // Reported steps to keep. If the coordinator dies before it has recorded
-  // them, its successor gets them again.
-  static constexpr size_t kMaxKeptSteps = 4096;
-  // Limit of unreported checkpoints while the coordinator cannot be reached.
-  static constexpr size_t kMaxPendingCheckpoints = 64;
-
   enum class Gate {
     kOpen,     // the step may begin
     kWait,     // ask again after the next heartbeat
@@ -62,7 +55,7 @@ class MemberState {
   void StartAt(uint64_t plan_epoch, int64_t step, int64_t begun = 0);
   int64_t begun_step() const { return begun_step_; }
 
-  void ReportStep(const v1::StepReport& report) { pending_.push_back(report); }
+  void ReportStep(const v1::StepReport& report) { steps_.Add(report); }
   // No step may begin or be reported after this.
   void Finish() { finishing_ = true; }
   bool finish_acknowledged() const { return finish_acknowledged_; }
@@ -105,10 +98,10 @@ class MemberState {
   int64_t silent_micros(int64_t now_micros) const {
     return now_micros - last_answer_micros_;
   }
-  // Queues a report of this server's checkpoint file; it is sent until taken,
-  // in the order of steps. When too many wait, the oldest failure (or else the
-  // oldest file) is dropped, which the coordinator learns from later reports.
-  void ReportCheckpoint(const v1::CheckpointReport& report);
+  // Queues a report of this member's checkpoint file; it is sent until taken.
+  void ReportCheckpoint(const v1::CheckpointReport& report) {
+    checkpoints_.Add(report);
+  }
   // Reports that this worker's group cannot continue under this plan, until
   // there is a new one.
   void BreakGroup(uint64_t plan_epoch, std::string why) {
@@ -134,7 +127,7 @@ class MemberState {
   // Whether this worker owes a file of the checkpoint of `step`, for which
   // somebody has asked; then it no longer does. Call it once this step is
   // finished and before the next one, which may begin already.
-  bool TakeAskedCheckpoint(int64_t step);
+  bool TakeAskedCheckpoint(int64_t step) { return hold_.TakeOwed(step); }
 
   v1::JobPhase phase() const { return phase_; }
   std::optional<int64_t> stop_step() const { return stop_step_; }
@@ -155,15 +148,6 @@ class MemberState {
   bool Paused() const {
     return phase_ == v1::JOB_PHASE_STOPPING && !stop_step_ && started_;
   }
-
-  // The next step waits until the coordinator has settled the step of a
-  // checkpoint.
-  bool Held() const { return hold_ > 0 && hold_step_ == 0 && started_; }
-  void FollowHold(const v1::HeartbeatResponse& answer);
-  // The gate after this step is closed.
-  void StandIfHeld(int64_t finished_step);
-
-  void DropTaken(const v1::HeartbeatRequest& request, uint32_t taken);
 
   const v1::Role role_;
   const uint32_t index_;
@@ -186,21 +170,13 @@ class MemberState {
   int64_t begun_before_ = 0;  // by a previous process in this place
   bool heard_ = false;        // an answer has come since it has its place
   bool started_ = false;      // the begun step is known
-  std::deque<v1::StepReport> pending_;            // not yet taken
-  std::deque<v1::StepReport> kept_;               // taken; of this plan
-  std::deque<v1::CheckpointReport> checkpoints_;  // not yet taken
+  StepReports steps_;         // of this plan
+  CheckpointReports checkpoints_;
   std::vector<uint32_t> adopt_ranks_;
   int64_t cut_step_ = 0;
   int64_t last_cut_ = 0;
   bool told_cut_ = true;
-  uint64_t hold_ = 0;       // HeartbeatResponse.hold
-  int64_t hold_step_ = 0;   // its checkpoint_step
-  uint64_t told_hold_ = 0;  // the last hold told under which this worker waits
-  int64_t checkpoint_step_ = 0;  // the highest received under this plan
-  int64_t stands_at_ = 0;        // the last of them that it has finished
-  bool told_stands_at_ = true;
-  std::deque<int64_t> owed_checkpoints_;  // in increasing order
-  bool untold_checkpoint_ = false;
+  CheckpointHold hold_;              // of a worker
   uint64_t broken_group_epoch_ = 0;  // 0: the group works
   std::string broken_group_;
   bool untold_break_ = false;
@@ -209,7 +185,6 @@ class MemberState {
   bool told_paused_ = false;
   bool program_ended_ = false;
   bool told_program_ended_ = false;
-  bool stalled_ = false;  // the coordinator took none of the steps sent
   bool finishing_ = false;
   bool finish_acknowledged_ = false;
   bool wants_weights_ = false;

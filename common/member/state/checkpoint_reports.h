@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+
+#include "tributary/v1/coordinator_service.pb.h"
+
+namespace tributary {
+
+// The checkpoint files that a member reports, and those that it could not
+// write, until the coordinator has taken them, in the order of steps. A plain
+// object.
+class CheckpointReports {
+ public:
+  // Limit while the coordinator cannot be reached.
+  static constexpr size_t kMaxPending = 64;
+
+  // When too many wait, the oldest failure (or else the oldest file) is
+  // dropped, which the coordinator learns from later reports.
+  void Add(const v1::CheckpointReport& report) {
+    if (pending_.size() >= kMaxPending) {
+      const auto failure = std::find_if(
+          pending_.begin(), pending_.end(),
+          [](const v1::CheckpointReport& old) { return !old.has_file(); });
+      pending_.erase(failure == pending_.end() ? pending_.begin() : failure);
+    }
+    pending_.push_back(report);
+    untold_ = true;
+  }
+  bool urgent() const { return untold_; }
+
+  void AddTo(v1::HeartbeatRequest* request) {
+    untold_ = false;
+    for (const v1::CheckpointReport& report : pending_) {
+      *request->add_checkpoints() = report;
+    }
+  }
+  // The coordinator has taken the first `taken` of this heartbeat. Those may
+  // have been dropped since.
+  void Settle(const v1::HeartbeatRequest& request, uint32_t taken) {
+    const int count = static_cast<int>(std::min<int64_t>(
+        taken, static_cast<int64_t>(request.checkpoints_size())));
+    for (int i = 0; i < count && !pending_.empty(); ++i) {
+      const v1::CheckpointReport& told = request.checkpoints(i);
+      if (pending_.front().step() == told.step() &&
+          pending_.front().plan_epoch() == told.plan_epoch()) {
+        pending_.pop_front();
+      }
+    }
+  }
+
+ private:
+  std::deque<v1::CheckpointReport> pending_;
+  bool untold_ = false;
+};
+
+}  // namespace tributary
