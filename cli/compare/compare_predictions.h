@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "cli/compare/compare_jobs.h"
 #include "cli/plan/cost_options.h"
-#include "cli/run/hosts.h"
+#include "cli/run/processes/hosts.h"
 
 namespace tributary {
 

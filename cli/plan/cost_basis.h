@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "cli/run/hosts.h"
+#include "cli/run/processes/hosts.h"
 #include "common/cost/cost_inputs.h"
 #include "common/layers/model_costs.h"
 #include "tributary/v1/job.pb.h"

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
-#include "cli/run/find_program.h"
+#include "cli/run/processes/find_program.h"
 #include "cli/terminal/console.h"
 #include "cli/terminal/exit_codes.h"
 

@@ -10,7 +10,7 @@
 #include "cli/replay/recorded_run.h"
 #include "cli/replay/replay_steps.h"
 #include "cli/run/ask_worker.h"
-#include "cli/run/hosts.h"
+#include "cli/run/processes/hosts.h"
 #include "cli/terminal/command_line.h"
 #include "cli/terminal/console.h"
 #include "cli/terminal/exit_codes.h"

@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "cli/run/hosts.h"
+#include "cli/run/processes/hosts.h"
 
 namespace tributary {
 

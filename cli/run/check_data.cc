@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_split.h"
 #include "cli/run/ask_worker.h"
-#include "cli/run/hosts.h"
+#include "cli/run/processes/hosts.h"
 #include "cli/terminal/console.h"
 #include "cli/terminal/exit_codes.h"
 #include "cli/terminal/interrupts.h"

@@ -11,9 +11,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "cli/jobs/job_register.h"
-#include "cli/run/job_run.h"
+#include "cli/run/job/job_run.h"
 #include "cli/run/program/await_job.h"
 #include "cli/terminal/console.h"
+#include "cli/terminal/exit_codes.h"
 #include "cli/terminal/interrupts.h"
 #include "common/command_line/access_flags.h"
 #include "common/command_line/page_access.h"

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "cli/run/hosts.h"
-#include "cli/run/job_run.h"
+#include "cli/run/job/job_run.h"
+#include "cli/run/processes/hosts.h"
 #include "common/command_line/telemetry_options.h"
 #include "coordinator/core/job_plan.h"
 #include "tributary/v1/job.pb.h"

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "cli/run/hosts.h"
+#include "cli/run/processes/hosts.h"
 #include "tributary/v1/job.pb.h"
 
 namespace tributary {

@@ -10,7 +10,7 @@ namespace tributary {
 // the signal. Process 1 of a container, which the default action does not kill,
 // exits with code 128 + signal. SIGTERM stays ignored if the program that
 // started this one ignores it, as a launcher does when the coordinator alone is
-// to end its members (cli/run/slurm.h). Call it first in main.
+// to end its members (cli/run/processes/slurm.h). Call it first in main.
 //
 // For daemons, which may die at any point: they write files aside and rename
 // them, and other processes notice their expired lease.

@@ -10,7 +10,7 @@
 #include "coordinator/core/evaluation/evaluations.h"
 #include "coordinator/core/event_history.h"
 #include "coordinator/core/progress.h"
-#include "coordinator/service/job_control.h"
+#include "coordinator/job/job_status.h"
 
 namespace tributary {
 

@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "cli/run/children.h"
-#include "cli/run/hosts.h"
-#include "cli/run/job_run.h"
+#include "cli/run/job/job_run.h"
+#include "cli/run/job/run_keys.h"
 #include "cli/run/metrics_ports.h"
-#include "cli/run/run_keys.h"
+#include "cli/run/processes/children.h"
+#include "cli/run/processes/hosts.h"
 #include "common/telemetry/log.h"
 #include "tributary/v1/job.pb.h"
 

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-#include "cli/run/children.h"
-#include "cli/run/job_run.h"
+#include "cli/run/job/job_run.h"
+#include "cli/run/processes/children.h"
 #include "tributary/v1/coordinator_service.pb.h"
 
 namespace tributary {

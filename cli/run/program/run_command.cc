@@ -8,9 +8,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "cli/run/find_program.h"
-#include "cli/run/hosts.h"
-#include "cli/run/job_run.h"
+#include "cli/run/job/job_run.h"
+#include "cli/run/processes/find_program.h"
+#include "cli/run/processes/hosts.h"
 #include "cli/run/program/program_run.h"
 #include "cli/run/resume.h"
 #include "cli/terminal/command_line.h"

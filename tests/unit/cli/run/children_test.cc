@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/run/children.h"
+#include "cli/run/processes/children.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>

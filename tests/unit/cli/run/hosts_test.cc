@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/run/hosts.h"
+#include "cli/run/processes/hosts.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/run/last_scrape.h"
+#include "cli/run/job/last_scrape.h"
 
 #include <gtest/gtest.h>
 

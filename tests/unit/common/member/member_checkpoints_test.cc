@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
-#include "tests/unit/common/member/state/member_state_fixture.h"
+#include "tests/unit/common/member/member_state_fixture.h"
 
 namespace tributary {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "tests/unit/common/member/state/member_state_fixture.h"
+#include "tests/unit/common/member/member_state_fixture.h"
 
 #include "common/base/limits.h"
 
@@ -224,8 +224,7 @@ TEST(MemberStateTest, FinishIsToldOnlyWithTheLastSteps) {
   const v1::HeartbeatRequest first = state.NextHeartbeat();
   EXPECT_FALSE(first.finished());
   state.OnAnswer(
-      first, Answer(v1::JOB_PHASE_RUNNING, {}, StepReports::kPerHeartbeat),
-      1);
+      first, Answer(v1::JOB_PHASE_RUNNING, {}, StepReports::kPerHeartbeat), 1);
   EXPECT_FALSE(state.finish_acknowledged());
   EXPECT_TRUE(state.Urgent());
   const v1::HeartbeatRequest last = state.NextHeartbeat();

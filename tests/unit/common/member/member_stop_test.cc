@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "tests/unit/common/member/state/member_state_fixture.h"
-
-#include "common/base/limits.h"
+#include "tests/unit/common/member/member_state_fixture.h"
 
 namespace tributary {
 namespace {

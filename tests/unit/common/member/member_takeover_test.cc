@@ -2,7 +2,7 @@
 // The messages of a member to a coordinator that has taken over its job.
 #include <gtest/gtest.h>
 
-#include "tests/unit/common/member/state/member_state_fixture.h"
+#include "tests/unit/common/member/member_state_fixture.h"
 
 namespace tributary {
 namespace {

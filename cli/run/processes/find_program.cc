@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/run/find_program.h"
+#include "cli/run/processes/find_program.h"
 
 #include <stdlib.h>
 #include <unistd.h>

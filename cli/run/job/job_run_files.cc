@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
-#include "cli/run/job_run.h"
+#include "cli/run/job/job_run.h"
 #include "cli/terminal/format.h"
 #include "cli/terminal/shell_text.h"
 #include "common/checkpoint/checkpoint_directory.h"
@@ -39,43 +39,7 @@ constexpr int64_t kTotalsMicros = 5'000'000;
 }  // namespace
 
 std::string JobRun::CheckpointDirectory() const {
-  const v1::CheckpointSpec& spec = options_.job.checkpoint();
-  if (spec.every_steps() == 0 && !spec.at_end() &&
-      !options_.job.evaluation().keep_best()) {
-    return "";
-  }
-  return std::filesystem::absolute(spec.directory().empty()
-                                       ? directory_->path() + "/checkpoints"
-                                       : spec.directory())
-      .string();
-}
-
-absl::Status JobRun::BringBest(const std::string& checkpoints) {
-  const int64_t best = coordinator_->control().output().BestStep();
-  if (best == 0) return absl::OkStatus();
-  const std::string name = CheckpointFolderName(best);
-  const fs::path from =
-      fs::path(options_.start.restore_from).parent_path() / name;
-  const fs::path to = fs::path(checkpoints) / name;
-  std::error_code error;
-  if (fs::exists(to, error)) return absl::OkStatus();  // the same directory
-  if (!ReadCheckpointInfo(from.string()).complete()) {
-    console_.Note(absl::StrCat("the best weights so far, of step ", best,
-                               ", are not at ", from.string()));
-    return absl::OkStatus();
-  }
-  const fs::path part = fs::path(checkpoints) / (name + ".part");
-  fs::remove_all(part, error);
-  fs::create_directories(checkpoints, error);
-  fs::copy(from, part, error);
-  if (!error) {
-    TRIBUTARY_RETURN_IF_ERROR(SyncFiles(part.string()));
-    fs::rename(part, to, error);
-  }
-  if (!error) return SyncFolder(checkpoints);
-  return absl::UnavailableError(
-      absl::StrCat(from.string(), ": cannot be copied to ", checkpoints, ": ",
-                   error.message()));
+  return checkpoints_.Directory(directory_ ? directory_->path() : "");
 }
 
 std::string JobRun::ResumeCommand(const RunSummary& summary,
@@ -97,50 +61,6 @@ std::string JobRun::ResumeCommand(const RunSummary& summary,
   return ShellText(words);
 }
 
-void JobRun::SaveBest(const JobTotals::Best& best) {
-  if (best.step == 0) return;
-  const std::string what =
-      absl::StrFormat("best: %s %s after step %d", best.metric,
-                      FormatMetric(best.value), best.step);
-  if (!options_.job.evaluation().keep_best()) return console_.Note(what);
-  const std::string folder =
-      absl::StrCat(CheckpointDirectory(), "/", CheckpointFolderName(best.step));
-  const std::string file = absl::StrCat(directory_->path(), kBestWeightsFile);
-  const auto reader = CheckpointReader::Open(folder, options_.checkpoint_key);
-  const absl::StatusOr<std::string> written =
-      reader.ok() ? ExportTensors(**reader, TensorsOf(**reader, false), file)
-                  : reader.status();
-  if (written.ok()) {
-    console_.Note(absl::StrCat(what, ": ", file, ", sha256 ", *written));
-  } else {
-    console_.Note(absl::StrCat(what, "; its weights could not be written: ",
-                               written.status().message()));
-  }
-}
-
-// If the job keeps its best weights, records the evaluation of these weights on
-// this set, if there is one.
-void JobRun::NoteEvaluation(const RunSummary& summary, const char* set) {
-  const int64_t best =
-      options_.job.evaluation().keep_best() ? summary.totals.best.step : 0;
-  const EvaluationRecord* record = best > 0 ? summary.At(set, best) : nullptr;
-  const bool of_best = record != nullptr;
-  if (!of_best) record = summary.LastOn(set);
-  if (record == nullptr) return;
-  std::string text = absl::StrCat(set, ": ", MetricsText(record->metrics));
-  if (best > 0) {
-    absl::StrAppend(&text, " (", of_best ? "best" : "weights",
-                    ".safetensors, step ", record->step);
-    if (!of_best) {
-      absl::StrAppend(&text, "; `",
-                      ShellText({"tributary", "evaluate", directory_->path()}),
-                      "` says those of best.safetensors");
-    }
-    text += ")";
-  }
-  console_.Note(text);
-}
-
 void JobRun::Record(const JobUpdate& update) {
   if (update.model && !options_.job.has_program()) {
     model_ = DescribeModel(options_.job, *update.model);
@@ -152,7 +72,6 @@ void JobRun::Record(const JobUpdate& update) {
   }
   for (const StepRecord& record : update.steps) {
     last_step_ = record.step;
-    samples_ += record.samples;
     history_.AddStep(record);
   }
   for (const EvaluationRecord& e : update.evaluations)
@@ -196,7 +115,7 @@ void JobRun::HeedDisk(const absl::Status& written) {
   }
   coordinator_->control().SetWaits({});
   spdlog::warn("{}", note);
-  console_.Note(note);
+  console().Note(note);
 }
 
 absl::Status JobRun::SaveModel() {
@@ -236,8 +155,7 @@ void JobRun::LookAfterDirectory() {
   written.Update(SaveEnvironment());
   HeedDisk(written);
   SaveTotals();
-  SaveTargets(
-      ScrapeTargetsJson(coordinator_->control().Snapshot(), metrics_address()));
+  SaveTargets(pages_->Targets());
 }
 
 // Without them a successor reads all of metrics.jsonl.
@@ -263,7 +181,7 @@ absl::Status JobRun::SaveSummary(const RunSummary& summary) {
         absl::Microseconds(options_.clock->NowMicros() - start);
     if (!absl::IsResourceExhausted(status) || spent >= limit) return status;
     if (!told) {
-      console_.Note(
+      console().Note(
           absl::StrCat("waiting for room for the summary: ", status.message()));
     }
     absl::SleepFor(kRoom);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/run/child_process.h"
+#include "cli/run/processes/child_process.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "cli/run/child_process.h"
+#include "cli/run/processes/child_process.h"
 #include "cli/run/restart_budget.h"
 
 namespace tributary {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "cli/run/job_run.h"
+#include "cli/run/job/job_run.h"
 #include "common/job/same_job.h"
 #include "common/plan/model_cut.h"
 #include "common/plan/plan_codec.h"
@@ -62,7 +62,7 @@ absl::Status JobRun::Continue(const v1::CoordinatorState& earlier) {
   saving_ = directory_.get();
   const RecordedSteps recorded = directory_->recorded();
   last_step_ = std::max(last_step_, recorded.step);
-  samples_ = recorded.samples;
+  screen_.Restore(recorded.samples);
   TRIBUTARY_RETURN_IF_ERROR(FindEvaluations(earlier));
   for (const EvaluationRecord& e : evaluations_) history_.AddEvaluation(e);
   if (earlier.started_micros() > 0) {
@@ -109,7 +109,7 @@ void JobRun::TellTakeover() {
                last_step_);
   for (const std::string& damage : directory_->damage()) {
     spdlog::warn("{}", damage);
-    console_.Note(damage);
+    console().Note(damage);
   }
 }
 

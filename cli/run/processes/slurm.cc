@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/run/slurm.h"
+#include "cli/run/processes/slurm.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "cli/run/find_program.h"
+#include "cli/run/processes/find_program.h"
 #include "cli/terminal/shell_text.h"
 #include "common/status/printable.h"
 #include "common/status/status_macros.h"

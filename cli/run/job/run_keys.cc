@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/run/run_keys.h"
+#include "cli/run/job/run_keys.h"
 
 #include <algorithm>
 #include <filesystem>

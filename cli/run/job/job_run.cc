@@ -1,28 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/run/job_run.h"
+#include "cli/run/job/job_run.h"
 
-#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <ctime>
-#include <filesystem>
-#include <iterator>
 #include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "cli/terminal/format.h"
+#include "cli/terminal/exit_codes.h"
 #include "cli/terminal/interrupts.h"
 #include "common/base/failpoint.h"
 #include "common/base/version.h"
-#include "common/checkpoint/checkpoint_directory.h"
 #include "common/host/peak_memory.h"
 #include "common/job/job_options.h"
-#include "common/plan/model_cut.h"
-#include "common/plan/plan_codec.h"
 #include "common/status/status_macros.h"
-#include "coordinator/core/state_file.h"
 #include "spdlog/spdlog.h"
 
 namespace tributary {
@@ -52,7 +44,10 @@ JobRun::JobRun(Options options)
     : options_(std::move(options)),
       start_micros_(options_.clock->NowMicros()),
       start_wall_seconds_(WallSeconds()),
-      console_(options_.clock, options_.quiet),
+      screen_(&options_.job, options_.start.step, options_.clock,
+              options_.quiet),
+      checkpoints_(&options_.job, &options_.start, options_.checkpoint_key,
+                   &screen_.console()),
       last_step_(options_.start.step),
       recorded_step_(options_.start.step) {}
 
@@ -75,7 +70,11 @@ absl::StatusOr<std::unique_ptr<JobRun>> JobRun::Start(
   TRIBUTARY_ASSIGN_OR_RETURN(run->coordinator_,
                              Coordinator::Start(run->OptionsOfCoordinator(
                                  earlier ? &*earlier : nullptr)));
-  TRIBUTARY_RETURN_IF_ERROR(run->StartExporter());
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      run->pages_, RunPages::Start({.listen = run->options_.metrics_listen,
+                                    .access = run->options_.pages,
+                                    .clock = run->options_.clock},
+                                   run->coordinator_.get(), &run->history_));
   const bool begins = !earlier && run->options_.start.step == 0;
   if (!run->options_.job.checkpoint().directory().empty()) {
     TRIBUTARY_RETURN_IF_ERROR(run->ClaimCheckpoints(begins));
@@ -86,7 +85,9 @@ absl::StatusOr<std::unique_ptr<JobRun>> JobRun::Start(
   TRIBUTARY_RETURN_IF_ERROR(run->ClaimCheckpoints(begins));
   const std::string checkpoints = run->CheckpointDirectory();
   if (!earlier && run->options_.start.step > 0 && !checkpoints.empty()) {
-    TRIBUTARY_RETURN_IF_ERROR(run->ResumeIn(checkpoints));
+    TRIBUTARY_RETURN_IF_ERROR(run->checkpoints_.Resume(
+        checkpoints, run->coordinator_->lineage(),
+        run->coordinator_->control().output().BestStep()));
   }
   run->coordinator_->control().AllowStart(checkpoints);
   return run;
@@ -167,21 +168,10 @@ absl::Status JobRun::Announce() {
   return absl::OkStatus();
 }
 
-absl::Status JobRun::ResumeIn(const std::string& checkpoints) {
-  TRIBUTARY_RETURN_IF_ERROR(BringBest(checkpoints));
-  const uint64_t lineage = coordinator_->lineage();
-  TRIBUTARY_RETURN_IF_ERROR(
-      RemoveCheckpointsAfter(checkpoints, options_.start.step, lineage));
-  return PruneCheckpoints(
-      checkpoints, options_.job.checkpoint().keep(),
-      {lineage, "", coordinator_->control().output().BestStep()});
-}
-
 absl::Status JobRun::ClaimCheckpoints(bool begins) {
   const std::string directory = CheckpointDirectory();
-  if (claim_ || directory.empty()) return absl::OkStatus();
-  TRIBUTARY_ASSIGN_OR_RETURN(claim_, CheckpointClaim::Take(directory));
-  return CheckLineage(directory, coordinator_->lineage(), begins);
+  if (checkpoints_.claimed() || directory.empty()) return absl::OkStatus();
+  return checkpoints_.Claim(directory, coordinator_->lineage(), begins);
 }
 
 void JobRun::Follow(const std::function<std::string()>& watch) {
@@ -196,7 +186,7 @@ void JobRun::Follow(const std::function<std::string()>& watch) {
     if (!update_.deposed.empty()) break;  // another coordinator owns the files
     Record(update);
     RecordEnvironment();
-    Show(update);
+    screen_.Show(update);
     if (update_.phase == v1::JOB_PHASE_DONE || failed()) break;
     StopWhenAsked();
     if (const int64_t now = options_.clock->NowMicros();
@@ -208,79 +198,16 @@ void JobRun::Follow(const std::function<std::string()>& watch) {
       coordinator_->control().Fail(failure);
     }
   }
-  console_.End();
+  console().End();
   absl::MutexLock lock(&record_mu_);
   recording_ = false;
-}
-
-int64_t JobRun::Epochs() const {
-  return update_.course.empty() ? 0
-                                : update_.course.EpochOf(update_.total_steps);
-}
-
-// Shows each evaluation between the steps before and after it. The notices
-// about what it has decided follow.
-void JobRun::Show(const JobUpdate& update) {
-  if (update.phase == v1::JOB_PHASE_WAITING) console_.Wait(update.message);
-  const auto& steps = update.steps;
-  auto shown = steps.begin();
-  const auto show_until = [&](auto end) {
-    if (shown != end) ShowStep(*std::prev(end));
-    shown = end;
-  };
-  for (const EvaluationRecord& evaluation : update.evaluations) {
-    show_until(std::find_if(shown, steps.end(), [&](const StepRecord& record) {
-      return record.step > evaluation.step;
-    }));
-    const bool ends_epoch =
-        !update.course.empty() && update.course.EndsEpoch(evaluation.step);
-    console_.Note(EvaluationLine(
-        PositionOf(evaluation.step, ends_epoch ? evaluation.epoch : 0),
-        evaluation.set, evaluation.metrics));
-  }
-  show_until(steps.end());
-  for (const std::string& notice : update.notices) console_.Note(notice);
-}
-
-ProgressView JobRun::PositionOf(int64_t step, int64_t epoch) const {
-  ProgressView view;
-  view.step = step;
-  view.total_steps = update_.total_steps;
-  // A program without epochs calls each step one.
-  view.epoch = options_.job.has_program() && epoch == step ? 0 : epoch;
-  view.epochs = Epochs();
-  return view;
-}
-
-// Whether the program does not set the number of its samples: every rank then
-// reports one sample a step, which means nothing.
-bool JobRun::CountsSteps(uint64_t samples, int64_t steps) const {
-  return options_.job.has_program() &&
-         samples <=
-             static_cast<uint64_t>(steps) * options_.job.cluster().workers();
-}
-
-void JobRun::ShowStep(const StepRecord& record) {
-  ProgressView view = PositionOf(record.step, record.epoch);
-  view.loss = record.loss;
-  view.samples_per_second = record.samples_per_second;
-  const double samples_a_step =
-      static_cast<double>(samples_) /
-      static_cast<double>(last_step_ - options_.start.step);
-  view.eta_seconds = static_cast<double>(view.total_steps - view.step) *
-                     samples_a_step / view.samples_per_second;
-  if (CountsSteps(record.samples, 1) && record.samples > 0) {
-    view.counts_steps = true;
-    view.samples_per_second /= static_cast<double>(record.samples);
-  }
-  console_.Show(view);
 }
 
 void JobRun::StopWhenAsked() {
   if (stop_asked_ || Interrupts::Requested() == 0) return;
   stop_asked_ = true;
   if (update_.phase != v1::JOB_PHASE_WAITING) {
-    console_.Note("stopping at the next common step; a later signal ends now");
+    console().Note("stopping at the next common step; a later signal ends now");
   }
   coordinator_->control().RequestStop();
 }
@@ -295,8 +222,8 @@ RunSummary JobRun::Summarize(const std::string& cause) {
   const v1::JobStatusResponse status = coordinator_->control().Snapshot();
   summary.members.assign(status.members().begin(), status.members().end());
   summary.coordinator_peak_memory_bytes = PeakMemoryBytes();
-  SaveTargets(kNoTargets);  // all members have exited
-  KeepLastStatus(status);
+  SaveTargets(RunPages::kNoTargets);  // all members have exited
+  pages_->KeepStatus(status);
   coordinator_.reset();  // its thread may still use the weights
   summary.weights_sha256 = weights_sha256_;
   summary.status = failed() ? "failed" : "done";
@@ -334,7 +261,9 @@ int JobRun::Conclude(const std::string& cause) {
   const RunSummary summary = Summarize(cause);
   const absl::Status saved = SaveSummary(summary);
   PrintResult(summary);
-  AwaitLastScrape();
+  registered_.reset();
+  checkpoints_.Release();
+  pages_->AwaitReader(failed(), &console());
   if (!saved.ok()) {
     PrintError(saved.message());
     return kExitFailed;
@@ -352,33 +281,16 @@ void JobRun::PrintResult(const RunSummary& summary) {
   if (summary.status == "interrupted" && failed()) {
     PrintError(summary.message);
   } else if (summary.status != "failed") {
-    for (const char* set : {"validation", "test"}) {
-      NoteEvaluation(summary, set);
-    }
-    const std::string all = summary.total_steps > 0
-                                ? absl::StrCat(" of ", summary.total_steps)
-                                : "";
-    const bool counts_steps =
-        CountsSteps(summary.totals.samples,
-                    summary.totals.steps - summary.totals.start_step);
-    console_.Note(absl::StrFormat(
-        "%s: %d%s steps in %s, %s", summary.status, summary.totals.steps, all,
-        FormatElapsed(summary.seconds),
-        RateText(counts_steps ? summary.StepsPerSecond()
-                              : summary.SamplesPerSecond(),
-                 counts_steps)));
-    console_.Note(absl::StrCat("weights: ", directory_->path(),
-                               "/weights.safetensors, sha256 ",
-                               summary.weights_sha256));
-    SaveBest(summary.totals.best);
+    screen_.ShowResult(summary, directory_->path());
+    checkpoints_.SaveBest(summary.totals.best, directory_->path());
   }
-  console_.Note(absl::StrCat("run directory: ", directory_->path()));
+  console().Note(absl::StrCat("run directory: ", directory_->path()));
   if (summary.status == "done") return;
   if (const std::string command = ResumeCommand(summary, /*anywhere=*/false);
       !command.empty()) {
-    console_.Note(absl::StrCat("continue with: ", command));
+    console().Note(absl::StrCat("continue with: ", command));
   } else if (summary.status == "interrupted") {
-    console_.Note("there is no checkpoint to continue from");
+    console().Note("there is no checkpoint to continue from");
   }
 }
 

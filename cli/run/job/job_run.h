@@ -12,15 +12,12 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "cli/jobs/job_register.h"
-#include "cli/run/last_scrape.h"
-#include "cli/run/run_keys.h"
-#include "cli/terminal/console.h"
-#include "cli/terminal/exit_codes.h"
-#include "cli/terminal/progress_line.h"
-#include "common/checkpoint/checkpoint_claim.h"
+#include "cli/run/job/run_checkpoints.h"
+#include "cli/run/job/run_keys.h"
+#include "cli/run/job/run_pages.h"
+#include "cli/run/job/run_screen.h"
 #include "common/host/listen_socket.h"
 #include "common/host/machine.h"
-#include "common/telemetry/exporter.h"
 #include "common/telemetry/log.h"
 #include "common/wire/access.h"
 #include "coordinator/core/job_plan.h"
@@ -93,11 +90,10 @@ class JobRun {
 
   Coordinator& coordinator() { return *coordinator_; }
   const RunDirectory& directory() const { return *directory_; }
-  Console& console() { return console_; }
+  Console& console() { return screen_.console(); }
   // host:port of the coordinator's metrics; empty: none.
-  const std::string& metrics_address() const { return exporter_->address(); }
-  // "http://host:port", or https.
-  std::string pages_url() const;
+  const std::string& metrics_address() const { return pages_->address(); }
+  std::string pages_url() const { return pages_->url(); }
 
   // Records and shows the run until the job is over. Calls `watch` about ten
   // times a second; a text from it fails the job with that message. The first
@@ -114,8 +110,6 @@ class JobRun {
   std::string message() const { return failed() ? update_.message : ""; }
 
  private:
-  static constexpr char kNoTargets[] = "[]\n";
-
   explicit JobRun(Options options);
 
   static double WallSeconds();  // since 1970
@@ -124,20 +118,11 @@ class JobRun {
   // coordinator has left; null: there was none.
   Coordinator::Options OptionsOfCoordinator(
       const v1::CoordinatorState* earlier);
-  absl::Status StartExporter();
   // Creates the run directory where the caller has not, and Continue neither.
   absl::Status OpenDirectory(std::unique_ptr<RunDirectory> directory);
   // Opens the log, and lets the commands of other terminals find the job.
   absl::Status Announce();
   void TellTakeover();
-  // Prepares the checkpoint directory of a resumed run: copies the best
-  // checkpoint and removes those of steps that the run trains again.
-  absl::Status ResumeIn(const std::string& checkpoints);
-  // The status for the pages; after the end of the job, its last status.
-  v1::JobStatusResponse StatusNow();
-  void KeepLastStatus(const v1::JobStatusResponse& status);
-  // Lets a regular reader of the pages see the end (LastScrape).
-  void AwaitLastScrape();
   // Rewrites prometheus-targets.json when members have joined or changed.
   void SaveTargets(const std::string& targets);
   // Reads the state that an earlier coordinator left in run_dir and opens the
@@ -145,15 +130,8 @@ class JobRun {
   absl::StatusOr<std::optional<v1::CoordinatorState>> FindEarlier();
   // Absolute; empty: the job writes no checkpoints.
   std::string CheckpointDirectory() const;
-  // Locks the checkpoint directory and checks that it holds no other run's
-  // checkpoints.
+  // RunCheckpoints::Claim, once.
   absl::Status ClaimCheckpoints(bool begins);
-  // Copies the checkpoint of the best evaluation so far from beside the one
-  // that a run is resumed from.
-  absl::Status BringBest(const std::string& checkpoints);
-  // Writes best.safetensors, and says what was the best. A job without
-  // evaluation.keep_best has none.
-  void SaveBest(const JobTotals::Best& best);
   void Record(const JobUpdate& update);
   // Handles the result of a write: on a full disk the records wait until there
   // is space, and any other error fails the job.
@@ -169,19 +147,13 @@ class JobRun {
   // have told their arithmetic.
   void RecordEnvironment();
   absl::Status SaveSummary(const RunSummary& summary);
-  void Show(const JobUpdate& update);
-  void ShowStep(const StepRecord& record);
-  bool CountsSteps(uint64_t samples, int64_t steps) const;
-  ProgressView PositionOf(int64_t step, int64_t epoch) const;
   void StopWhenAsked();
   RunSummary Summarize(const std::string& cause);
-  void NoteEvaluation(const RunSummary& summary, const char* set);
   void PrintResult(const RunSummary& summary);
   // The command that continues a run that was stopped or has failed; empty: the
   // run is done, or there is no checkpoint to continue from. `anywhere`: in any
   // folder, for summary.json.
   std::string ResumeCommand(const RunSummary& summary, bool anywhere) const;
-  int64_t Epochs() const;
 
   // Continues from the state and files of an earlier coordinator.
   absl::Status Continue(const v1::CoordinatorState& earlier);
@@ -196,20 +168,16 @@ class JobRun {
   const Options options_;
   int64_t start_micros_;       // of the job, by the clock
   double start_wall_seconds_;  // of the job
-  Console console_;
+  RunScreen screen_;
+  RunCheckpoints checkpoints_;
   std::unique_ptr<RunDirectory> directory_;
   std::unique_ptr<JobRegister::Entry> registered_;
   std::atomic<RunDirectory*> saving_{nullptr};  // null until it exists
-  std::string weights_sha256_;              // set by the coordinator's thread
-  std::unique_ptr<CheckpointClaim> claim_;  // held as long as the coordinator
+  std::string weights_sha256_;  // set by the coordinator's thread
   std::unique_ptr<Coordinator> coordinator_;
   RunHistory history_;  // for the status page
-  LastScrape last_scrape_;
-  absl::Mutex last_mu_;
-  std::optional<v1::JobStatusResponse> last_status_ ABSL_GUARDED_BY(last_mu_);
-  std::unique_ptr<Exporter> exporter_;
-  std::vector<Exporter::Handle> handles_;  // callbacks that use the coordinator
-  std::string saved_targets_ = kNoTargets;
+  std::unique_ptr<RunPages> pages_;
+  std::string saved_targets_ = RunPages::kNoTargets;
   int64_t look_micros_ = 0;    // last check of targets and files
   int64_t totals_micros_ = 0;  // when coordinator.totals was written last
   bool disk_full_ = false;
@@ -226,7 +194,6 @@ class JobRun {
   int64_t recorded_step_ ABSL_GUARDED_BY(record_mu_) = 0;
   bool recording_ ABSL_GUARDED_BY(record_mu_) = true;
   std::vector<EvaluationRecord> evaluations_;
-  uint64_t samples_ = 0;
   bool stop_asked_ = false;
 };
 

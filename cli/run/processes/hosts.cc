@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/run/hosts.h"
+#include "cli/run/processes/hosts.h"
 
 #include <arpa/inet.h>
 
@@ -10,7 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "cli/run/find_program.h"
+#include "cli/run/processes/find_program.h"
 #include "common/host/address.h"
 #include "common/status/status_macros.h"
 

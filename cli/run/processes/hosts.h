@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "cli/run/slurm.h"
+#include "cli/run/processes/slurm.h"
 #include "common/command_line/command_line.h"
 
 namespace tributary {

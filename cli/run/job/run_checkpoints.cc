@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/run/job/run_checkpoints.h"
+
+#include <filesystem>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "cli/terminal/format.h"
+#include "common/checkpoint/checkpoint_directory.h"
+#include "common/checkpoint/checkpoint_reader.h"
+#include "common/files/file_status.h"
+#include "common/model_record/run_weights.h"
+#include "common/status/status_macros.h"
+#include "coordinator/run/export_tensors.h"
+
+namespace tributary {
+namespace fs = std::filesystem;
+
+std::string RunCheckpoints::Directory(const std::string& run) const {
+  const v1::CheckpointSpec& spec = job_.checkpoint();
+  if (spec.every_steps() == 0 && !spec.at_end() &&
+      !job_.evaluation().keep_best()) {
+    return "";
+  }
+  return fs::absolute(spec.directory().empty() ? run + "/checkpoints"
+                                               : spec.directory())
+      .string();
+}
+
+absl::Status RunCheckpoints::Claim(const std::string& directory,
+                                   uint64_t lineage, bool begins) {
+  TRIBUTARY_ASSIGN_OR_RETURN(claim_, CheckpointClaim::Take(directory));
+  return CheckLineage(directory, lineage, begins);
+}
+
+absl::Status RunCheckpoints::Resume(const std::string& directory,
+                                    uint64_t lineage, int64_t best) {
+  if (best > 0) TRIBUTARY_RETURN_IF_ERROR(Bring(best, directory));
+  TRIBUTARY_RETURN_IF_ERROR(
+      RemoveCheckpointsAfter(directory, start_.step, lineage));
+  return PruneCheckpoints(directory, job_.checkpoint().keep(),
+                          {lineage, "", best});
+}
+
+absl::Status RunCheckpoints::Bring(int64_t best, const std::string& directory) {
+  const std::string name = CheckpointFolderName(best);
+  const fs::path from = fs::path(start_.restore_from).parent_path() / name;
+  const fs::path to = fs::path(directory) / name;
+  std::error_code error;
+  if (fs::exists(to, error)) return absl::OkStatus();  // the same directory
+  if (!ReadCheckpointInfo(from.string()).complete()) {
+    console_.Note(absl::StrCat("the best weights so far, of step ", best,
+                               ", are not at ", from.string()));
+    return absl::OkStatus();
+  }
+  const fs::path part = fs::path(directory) / (name + ".part");
+  fs::remove_all(part, error);
+  fs::create_directories(directory, error);
+  fs::copy(from, part, error);
+  if (!error) {
+    TRIBUTARY_RETURN_IF_ERROR(SyncFiles(part.string()));
+    fs::rename(part, to, error);
+  }
+  if (!error) return SyncFolder(directory);
+  return absl::UnavailableError(absl::StrCat(from.string(),
+                                             ": cannot be copied to ",
+                                             directory, ": ", error.message()));
+}
+
+void RunCheckpoints::SaveBest(const JobTotals::Best& best,
+                              const std::string& run) {
+  if (best.step == 0) return;
+  const std::string what =
+      absl::StrFormat("best: %s %s after step %d", best.metric,
+                      FormatMetric(best.value), best.step);
+  if (!job_.evaluation().keep_best()) return console_.Note(what);
+  const std::string folder =
+      absl::StrCat(Directory(run), "/", CheckpointFolderName(best.step));
+  const std::string file = absl::StrCat(run, kBestWeightsFile);
+  const auto reader = CheckpointReader::Open(folder, key_);
+  const absl::StatusOr<std::string> written =
+      reader.ok() ? ExportTensors(**reader, TensorsOf(**reader, false), file)
+                  : reader.status();
+  if (written.ok()) {
+    console_.Note(absl::StrCat(what, ": ", file, ", sha256 ", *written));
+  } else {
+    console_.Note(absl::StrCat(what, "; its weights could not be written: ",
+                               written.status().message()));
+  }
+}
+
+}  // namespace tributary

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "cli/terminal/console.h"
+#include "common/checkpoint/checkpoint_claim.h"
+#include "coordinator/core/job_plan.h"
+#include "coordinator/job/job_status.h"
+
+namespace tributary {
+
+// The checkpoint directory of a run, from the side of the process that runs the
+// coordinator.
+class RunCheckpoints {
+ public:
+  // `job`, `start` and `console` must outlive this object. `key`: of keyed
+  // checksums; empty: there are none.
+  RunCheckpoints(const v1::JobSpec* job, const JobStart* start, std::string key,
+                 Console* console)
+      : job_(*job), start_(*start), key_(std::move(key)), console_(*console) {}
+
+  // Absolute; empty: the job writes no checkpoints. `run`: the run directory.
+  std::string Directory(const std::string& run) const;
+  // Locks this directory and checks that it holds no other run's checkpoints.
+  // `begins`: the run has none yet.
+  absl::Status Claim(const std::string& directory, uint64_t lineage,
+                     bool begins);
+  bool claimed() const { return claim_ != nullptr; }
+  void Release() { claim_.reset(); }
+  // Prepares the directory of a resumed run: copies the best checkpoint and
+  // removes those of steps that the run trains again. `best`: the step of the
+  // best evaluation so far; 0: none.
+  absl::Status Resume(const std::string& directory, uint64_t lineage,
+                      int64_t best);
+  // Writes best.safetensors into the run directory, and says what was the best.
+  // A job without evaluation.keep_best has none.
+  void SaveBest(const JobTotals::Best& best, const std::string& run);
+
+ private:
+  // Copies the checkpoint of this step from beside the one that a run is
+  // resumed from.
+  absl::Status Bring(int64_t best, const std::string& directory);
+
+  const v1::JobSpec& job_;
+  const JobStart& start_;
+  const std::string key_;
+  Console& console_;
+  std::unique_ptr<CheckpointClaim> claim_;  // held as long as the coordinator
+};
+
+}  // namespace tributary
