@@ -10,7 +10,6 @@
 #include "common/host/peak_memory.h"
 #include "common/host/steady_waits.h"
 #include "common/member/take_place.h"
-#include "common/plan/plan_codec.h"
 #include "common/status/cause.h"
 #include "common/status/status_macros.h"
 #include "spdlog/spdlog.h"
@@ -26,13 +25,11 @@ constexpr absl::Duration kSilence = absl::Seconds(5);  // reported from then on
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Member>> Member::Join(Options options) {
-  CoordinatorClient::Options client_options;
-  client_options.address = options.coordinator;
-  client_options.clock = options.clock;
-  client_options.proof = options.proof;
   TRIBUTARY_ASSIGN_OR_RETURN(
       std::unique_ptr<CoordinatorClient> client,
-      CoordinatorClient::Create(std::move(client_options)));
+      CoordinatorClient::Create({.address = options.coordinator,
+                                 .clock = options.clock,
+                                 .proof = options.proof}));
   v1::RegisterRequest registration = MakeRegistration(options);
   TRIBUTARY_ASSIGN_OR_RETURN(v1::RegisterResponse place,
                              TakePlace(options, registration, *client));
@@ -156,24 +153,9 @@ absl::StatusOr<bool> Member::DeclareArithmetic(const std::string& arithmetic) {
 }
 
 absl::Status Member::DeclareModel(const Declaration& declaration) {
-  v1::DeclareModelRequest request;
+  v1::DeclareModelRequest request = declaration.ToRequest();
   request.set_rank(index());
   request.set_incarnation(incarnation());
-  ToProto(declaration.parameters, request.mutable_parameters());
-  request.set_total_steps(declaration.total_steps);
-  request.set_steps_per_epoch(declaration.steps_per_epoch);
-  CourseToProto(declaration.course, request.mutable_course());
-  request.set_data_checksum(declaration.data_checksum);
-  request.set_evaluation_checksum(declaration.evaluation_checksum);
-  request.mutable_settings()->Add(declaration.settings.begin(),
-                                  declaration.settings.end());
-  request.set_training_rows(declaration.training_rows);
-  if (declaration.preprocessing != nullptr) {
-    *request.mutable_preprocessing() = *declaration.preprocessing;
-  }
-  request.set_no_preprocessing(declaration.no_preprocessing);
-  request.mutable_class_weights()->Add(declaration.class_weights.begin(),
-                                       declaration.class_weights.end());
   return client_->DeclareModel(request, kCallTimeout);
 }
 

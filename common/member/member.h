@@ -12,13 +12,12 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
-#include "common/base/data_course.h"
-#include "common/base/parameter_spec.h"
 #include "common/job/job_course.h"
 #include "common/member/coordinator_client.h"
+#include "common/member/declaration.h"
 #include "common/member/member_options.h"
-#include "common/member/state/member_state.h"
 #include "common/member/result_sender.h"
+#include "common/member/state/member_state.h"
 #include "common/member/trace_sender.h"
 
 namespace tributary {
@@ -37,21 +36,6 @@ class Member {
   static constexpr absl::Duration kCallTimeout = absl::Seconds(30);
 
   using Options = MemberOptions;
-
-  // What a worker derives from job and data; equal on all workers.
-  struct Declaration {
-    ParameterSpecs parameters;  // in forward order
-    int64_t total_steps = 0;
-    int64_t steps_per_epoch = 0;
-    DataCourse course = {};                  // empty: unknown
-    uint32_t data_checksum = 0;              // 0: generated data
-    uint32_t evaluation_checksum = 0;        // of validation and test; likewise
-    std::vector<std::string> settings = {};  // of a program (SubmitJobRequest)
-    int64_t training_rows = 0;               // 0: unknown
-    const v1::Preprocessing* preprocessing = nullptr;  // null: unknown
-    std::string no_preprocessing = {};
-    std::vector<double> class_weights = {};  // of a loss with `balanced`
-  };
 
   // Unavailable: the coordinator could not be reached in time. AlreadyExists:
   // every place is taken. FailedPrecondition: the job has ended.

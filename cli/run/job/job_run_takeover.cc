@@ -15,6 +15,7 @@
 #include "common/plan/model_cut.h"
 #include "common/plan/plan_codec.h"
 #include "common/status/status_macros.h"
+#include "spdlog/spdlog.h"
 
 namespace tributary {
 

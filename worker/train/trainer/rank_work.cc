@@ -105,7 +105,7 @@ absl::Status RankWork::Declare() {
   TRIBUTARY_ASSIGN_OR_RETURN(
       ParameterSpecs parameters,
       PlannedParameters(job_, data_->train->feature_shape()));
-  Member::Declaration declaration{.parameters = std::move(parameters),
+  Declaration declaration{.parameters = std::move(parameters),
                                   .total_steps = steps_->total_steps(),
                                   .steps_per_epoch = steps_->steps_per_epoch(),
                                   .course = steps_->course(),
@@ -149,7 +149,7 @@ uint32_t RankWork::EvaluationChecksum() const {
 }
 
 // For model.json. All ranks read the same data, so one of them tells.
-absl::Status RankWork::DescribeInputs(Member::Declaration* declaration) const {
+absl::Status RankWork::DescribeInputs(Declaration* declaration) const {
   if (job_.training().loss().cross_entropy().balanced()) {
     TRIBUTARY_ASSIGN_OR_RETURN(
         const ModelCosts costs,

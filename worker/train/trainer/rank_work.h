@@ -47,7 +47,7 @@ class RankWork final : private TrainingJob, private DrivenRank {
   absl::Status OpenDevice();
   // FailedPrecondition: this machine has no room for the whole model.
   absl::Status CheckMemory() const;
-  absl::Status DescribeInputs(Member::Declaration* declaration) const;
+  absl::Status DescribeInputs(Declaration* declaration) const;
   absl::Status OpenSteps();
   // Builds this worker's part of the model: the whole, or its part in the
   // plan's groups.

@@ -37,7 +37,7 @@ inline v1::JobSpec Job(int servers, int workers) {
   return job;
 }
 
-inline Member::Declaration Model() {
+inline Declaration Model() {
   return {.parameters = {{"0.weight", {40, 100}}, {"0.bias", {40}}},
           .total_steps = kTotalSteps,
           .steps_per_epoch = 3};

@@ -105,7 +105,7 @@ TEST_F(CoordinatorTest, StopRequestEndsAllWorkersAtOneStepAndSavesWeights) {
   auto server = Join(v1::ROLE_SERVER, store_[0].address());
   std::unique_ptr<Member> workers[2] = {Join(v1::ROLE_WORKER),
                                         Join(v1::ROLE_WORKER)};
-  Member::Declaration model = Model();
+  Declaration model = Model();
   model.total_steps = int64_t{1} << 40;  // it would not end by itself
   ASSERT_TRUE(workers[0]->DeclareModel(model).ok());
   store_[0].Serve(workers[0]->GetPlan(1, kSoon).value());

@@ -132,7 +132,7 @@ TEST_F(JobIntakeTest, MembersSurviveTheChangeOfThePort) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_TRUE(server->job().has_program());
   EXPECT_TRUE(Submit({"training.optimizer=adam"}).ok());  // compared later
-  Member::Declaration model = Model();
+  Declaration model = Model();
   model.total_steps = kOpenEnd;
   model.settings = {kSgd};
   EXPECT_TRUE(ranks[0]->DeclareModel(model).ok());
@@ -187,7 +187,7 @@ TEST_F(JobIntakeTest, TheEndOfTheProgramsIsTheEndOfTheJob) {
       const auto member =
           Member::Join({.coordinator = address_, .role = v1::ROLE_WORKER})
               .value();
-      Member::Declaration model = Model();
+      Declaration model = Model();
       model.total_steps = kOpenEnd;
       EXPECT_TRUE(member->DeclareModel(model).ok());
       const v1::Plan plan = member->GetPlan(1).value();

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/base/data_course.h"
+#include "common/base/parameter_spec.h"
+#include "tributary/v1/coordinator_service.pb.h"
+
+namespace tributary {
+
+// What a worker derives from job and data; equal on all workers.
+struct Declaration {
+  ParameterSpecs parameters;  // in forward order
+  int64_t total_steps = 0;
+  int64_t steps_per_epoch = 0;
+  DataCourse course = {};                  // empty: unknown
+  uint32_t data_checksum = 0;              // 0: generated data
+  uint32_t evaluation_checksum = 0;        // of validation and test; likewise
+  std::vector<std::string> settings = {};  // of a program (SubmitJobRequest)
+  int64_t training_rows = 0;               // 0: unknown
+  const v1::Preprocessing* preprocessing = nullptr;  // null: unknown
+  std::string no_preprocessing = {};
+  std::vector<double> class_weights = {};  // of a loss with `balanced`
+
+  // Without rank and incarnation.
+  v1::DeclareModelRequest ToRequest() const;
+};
+
+}  // namespace tributary
