@@ -9,8 +9,8 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "common/member/state/member_state.h"
 #include "common/member/place_search.h"
+#include "common/member/state/member_state.h"
 #include "tests/simulation/processes/simulated_coordinator.h"
 #include "tests/simulation/world/network.h"
 #include "tests/simulation/world/world.h"

@@ -106,12 +106,12 @@ absl::Status RankWork::Declare() {
       ParameterSpecs parameters,
       PlannedParameters(job_, data_->train->feature_shape()));
   Declaration declaration{.parameters = std::move(parameters),
-                                  .total_steps = steps_->total_steps(),
-                                  .steps_per_epoch = steps_->steps_per_epoch(),
-                                  .course = steps_->course(),
-                                  .data_checksum = DataChecksum(),
-                                  .evaluation_checksum = EvaluationChecksum(),
-                                  .training_rows = data_->train->rows()};
+                          .total_steps = steps_->total_steps(),
+                          .steps_per_epoch = steps_->steps_per_epoch(),
+                          .course = steps_->course(),
+                          .data_checksum = DataChecksum(),
+                          .evaluation_checksum = EvaluationChecksum(),
+                          .training_rows = data_->train->rows()};
   if (member_.index() == 0) {
     TRIBUTARY_RETURN_IF_ERROR(DescribeInputs(&declaration));
   }
