@@ -339,3 +339,41 @@ def test_the_rows_of_a_loop_do_not_outlive_it(monkeypatch: Any) -> None:
         optimizer.step()
     assert cluster.samples == 7
     cluster.fail("test")
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_only_forward_passes_of_rows_that_count_nothing_are_undone(
+    monkeypatch: Any, persistent: bool, compiled: bool
+) -> None:
+    """Rank 1 has row 2 and then fills up a batch. The program writes a buffer, too.
+    compiled: hooks are not called."""
+
+    class Counts(torch.nn.Linear):
+        def __init__(self) -> None:
+            super().__init__(1, 1, bias=False)
+            self.register_buffer("rows", torch.zeros(1), persistent=persistent)
+            self.register_buffer("heat", torch.ones(1))
+
+    def forward(model: Counts, x: torch.Tensor) -> torch.Tensor:
+        model.rows += len(x)
+        return x @ model.weight
+
+    Counts.forward = forward  # type: ignore[method-assign, assignment]
+    monkeypatch.setenv("TRIBUTARY_RANK", "1")
+    monkeypatch.setenv("TRIBUTARY_WORLD_SIZE", "2")
+    monkeypatch.setattr(fake_native.Session, "world", 2)
+    model = Counts()
+    call = (lambda x: forward(model, x)) if compiled else model
+    cluster, optimizer, session = start(model)
+    for _, (x,) in cluster.resume(
+        own(cluster, rows_of(3), 1), accumulate=2, finish=False
+    ):
+        optimizer.zero_grad()
+        call(x).sum().backward()
+        model.heat *= 0.5
+        optimizer.step()
+    assert model.rows.tolist() == [1.0]
+    if not compiled:
+        assert model.heat.tolist() == [0.25]
+    cluster.fail("test")

@@ -260,6 +260,8 @@ class Steps:
         try:
             for index in self._kept:
                 self.check_kept(index, unscaled)
+            if self._spared is not None:
+                self._spared.settle()
             if self._begun is not None:
                 self._check_begun()
             self._begin()

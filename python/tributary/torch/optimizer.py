@@ -180,7 +180,8 @@ class Optimizer(torch.optim.Optimizer):
                 raise Misuse(
                     "the loop's body took 2 steps where one is due; call "
                     "optimizer.step() exactly once for every batch (with accumulate "
-                    "too: it waits for the last batch by itself)"
+                    "too: it waits for the last batch by itself); a loop that was left "
+                    "but is kept in a variable ends with its close()"
                 )
         given = loss if loss is not None else self._loss
         if self._holding:
