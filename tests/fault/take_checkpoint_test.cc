@@ -85,8 +85,9 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         Way{"all_reduce", {"--set", "strategy={all_reduce: {}}"}},
         Way{"local_sgd",
-            {"--set",
-             "strategy.parameter_server.sync={local_sgd: {period: 3}}"}},
+            // A rate with which the job does not diverge before it is asked.
+            {"--set", "strategy.parameter_server.sync={local_sgd: {period: 3}}",
+             "--set", "training.optimizer.sgd.learning_rate=0.0001"}},
         Way{"residuals",
             {"--set",
              "strategy={parameter_server: {wire: top_k, "
