@@ -183,11 +183,10 @@ class Optimizer(torch.optim.Optimizer):
                     "too: it waits for the last batch by itself); a loop that was left "
                     "but is kept in a variable ends with its close()"
                 )
-        given = loss if loss is not None else self._loss
-        if self._holding:
-            if given is not None:
-                self._losses.append((self._share(), _detached(given)))
+        if self._loss is not None:  # of the batch, of cluster.log
+            self._losses.append((self._share(), self._loss))
             self._loss = None
+        if self._holding:
             if hasattr(self, "found_inf"):
                 raise Misuse(
                     "scaler.step() was called between the batches of one step; "
@@ -200,9 +199,8 @@ class Optimizer(torch.optim.Optimizer):
                 "optimizer.step() was called in cluster.no_sync(); call it after "
                 "a backward() outside of it"
             )
-        if given is not None:
-            self._losses.append((self._share(), given))
-        losses, self._losses = self._losses, []
+        losses = self._losses if loss is None else [(1.0, loss)]
+        self._losses = []
         steps.finish(
             lambda: _mean_of(losses),
             scale,
@@ -300,10 +298,6 @@ class Optimizer(torch.optim.Optimizer):
         if self._steps is not None:
             self._steps.close()
             self._steps = None
-
-
-def _detached(loss: torch.Tensor | float) -> torch.Tensor | float:
-    return loss.detach() if isinstance(loss, torch.Tensor) else loss
 
 
 def _mean_of(losses: list[tuple[float, torch.Tensor | float]]) -> float:
