@@ -11,7 +11,8 @@
 
 namespace tributary {
 
-// What a worker derives from job and data; equal on all workers.
+// Tells the coordinator about a worker's model and data. All workers derive the
+// same from job and data.
 struct Declaration {
   ParameterSpecs parameters;  // in forward order
   int64_t total_steps = 0;

@@ -76,7 +76,7 @@ class JobCore {
 
   void AllowStart(const std::string& checkpoint_directory);
   void Tick();
-  // What the job waits for besides members; empty: nothing.
+  // The job waits for something besides members; an empty text: for nothing.
   void SetWaits(const v1::Wait& what);
 
   bool HasUpdate() const { return news_.Has(phase(), !Held().ok()); }

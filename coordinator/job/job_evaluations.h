@@ -14,8 +14,8 @@
 
 namespace tributary {
 
-// What a job does with the evaluations of its ranks: adds their parts, saves
-// what is complete, and decides. A plain object: its owner locks.
+// The evaluations of a job: adds the parts of the ranks, saves those that are
+// complete, and decides by them. A plain object: its owner locks.
 class JobEvaluations {
  public:
   // `state` and `reports` must outlive this object.

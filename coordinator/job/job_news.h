@@ -34,9 +34,9 @@ struct JobUpdate {
   std::string deposed;
 };
 
-// What the process that runs the coordinator is told of a job: its steps and
-// evaluations, and sentences about it, which are logged too. A plain object:
-// its owner locks.
+// Keeps the news of a job for the process that runs the coordinator: steps,
+// evaluations, and sentences about the job, which are logged too. A plain
+// object: its owner locks.
 class JobNews {
  public:
   // Both must outlive this object.

@@ -20,8 +20,8 @@ struct JobWait {
   explicit operator bool() const { return !wait.text().empty(); }
 };
 
-// What people ask of a running job: to stop, and to take a checkpoint. Holds
-// the workers for such a checkpoint and lets them go on when it needs them no
+// Answers people who ask a running job to stop or to take a checkpoint. Holds
+// the workers for such a checkpoint, and lets them go on when it needs them no
 // more. A plain object: its owner locks.
 class OperatorRequests {
  public:

@@ -48,7 +48,7 @@ class JobControl {
   void RequestStop();
   // Ends the job for all members with this message; no effect when it is over.
   void Fail(absl::string_view why, v1::Cause cause = v1::CAUSE_UNSPECIFIED);
-  // Sets what the job waits for besides members; empty: nothing.
+  // The job waits for something besides members; an empty text: for nothing.
   void SetWaits(const v1::Wait& what);
   // Waits until every living member has learned from a heartbeat that the job
   // is over. False after `timeout`.

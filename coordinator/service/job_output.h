@@ -12,9 +12,8 @@
 
 namespace tributary {
 
-// What a job leaves on disk, for the thread that writes it: the manifests of
-// checkpoints and the final weights. Every function may be called from any
-// thread; only AwaitWork waits.
+// Gives the writing thread the manifests of checkpoints and the final weights.
+// Every function may be called from any thread; only AwaitWork waits.
 class JobOutput {
  public:
   // `job` must outlive this object.

@@ -226,6 +226,26 @@ def test_a_scheduler_is_not_brought_to_the_position_twice(monkeypatch: Any) -> N
     cluster.fail("test")
 
 
+def test_a_loop_may_be_made_before_the_one_before_it_ends() -> None:
+    """Its rates are those that it finds when it begins."""
+    loader = [torch.tensor([i]) for i in range(3)]
+    cluster, optimizer, session = start(one_weight(), lr=1.0)
+    weight = optimizer.param_groups[0]["params"][0]
+    halves, tenths = (lr_scheduler.ExponentialLR(optimizer, f) for f in (0.5, 0.1))
+    loops = [
+        cluster.resume(loader, 1, step_scheduler=halves, finish=False),
+        cluster.resume(loader, 2, step_scheduler=tenths),
+    ]
+    session.after = back_to(3, after=5)
+    for loop in loops:
+        for _ in loop:
+            weight.sum().backward()
+            optimizer.step()
+    rates = [rate for _, (rate,) in session.begun]
+    again = [0.125, 0.0125]
+    assert rates == pytest.approx([1.0, 0.5, 0.25, *again, *again, 0.00125])
+
+
 def test_rates_that_the_program_changes_too_do_not_go_back() -> None:
     cluster, optimizer, session = start(one_weight(), lr=1.0)
     session.after = back_to(2, after=4)

@@ -17,8 +17,8 @@
 
 namespace tributary {
 
-// What a run serves over HTTP: metrics, health, the status page and the targets
-// of Prometheus. It goes on after the end of the job, with the last status.
+// Serves a run over HTTP: metrics, health, the status page and the targets of
+// Prometheus. It goes on after the end of the job, with the last status.
 class RunPages {
  public:
   struct Options {

@@ -21,7 +21,7 @@ class RunScreen {
 
   Console& console() { return console_; }
 
-  // An earlier coordinator of this run has recorded so many samples.
+  // `samples`: those that an earlier coordinator of this run has recorded.
   void Restore(uint64_t samples) { samples_ = samples; }
   // Shows each evaluation between the steps before and after it. The notices
   // about what it has decided follow.

@@ -55,7 +55,10 @@ class Schedules:
         return any(s is by_step or s is by_epoch for s in self._given.values())
 
     def begin(self, step: int, epoch: int) -> None:
-        """A loop with them begins at this position of the job."""
+        """A loop with them begins at this position of the job. Until then other loops
+        and the program may change the rates."""
+        if not any(self._counts.values()):
+            self._rates = self._left_rates = self._present_rates()
         at = {"step": step, "epoch": epoch}
         for kind in self._base:
             self._base[kind] += at[kind] - self._end[kind]
