@@ -288,8 +288,8 @@ CompareRow RowOf(const RunData& run, const std::string& metric_name,
   }
   for (const RunData::Step& step : run.steps) {
     if (std::isfinite(step.loss)) row.losses.push_back({step.step, step.loss});
+    if (!step.lost_reports) row.loss = step.loss;
   }
-  if (!run.steps.empty()) row.loss = run.steps.back().loss;
   if (const auto it = run.test.find(metric_name); it != run.test.end()) {
     row.metric = it->second;
   }

@@ -17,7 +17,8 @@ namespace tributary {
 struct RunData {
   struct Step {
     int64_t step = 0;
-    double loss = 0;  // NaN for null
+    double loss = 0;  // NaN for null, and where a rank's report is lost
+    bool lost_reports = false;
     double samples = 0;
     StepSeconds seconds;
     double peer_seconds = 0;

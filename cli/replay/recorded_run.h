@@ -25,7 +25,9 @@ struct RecordedState {
 struct RecordedRun {
   std::string folder;  // as the user named it
   v1::JobSpec job;     // resolved
-  // The loss of each step in metrics.jsonl, by step from 1; NaN for null.
+  // The loss of each step in metrics.jsonl, by step from 1; NaN for null. Steps
+  // of which a rank's report is lost are left out: their loss lacks its
+  // samples.
   std::map<int64_t, double> losses;
   // environment.json; an empty object where the run has none.
   nlohmann::json environment = nlohmann::json::object();

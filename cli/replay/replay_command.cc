@@ -130,9 +130,16 @@ absl::Status CheckRecorded(const RecordedRun& run, int64_t step) {
     return absl::InvalidArgumentError(
         absl::StrCat(run.folder, " has recorded no step"));
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      run.folder, " has recorded steps ", run.losses.begin()->first, " to ",
-      run.losses.rbegin()->first, ", not step ", step));
+  const int64_t first = run.losses.begin()->first;
+  const int64_t last = run.losses.rbegin()->first;
+  if (step > first && step < last) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(run.folder, " has no loss of step ", step,
+                     " to compare with: reports of lost workers are missing"));
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(run.folder, " has recorded steps ", first, " to ", last,
+                   ", not step ", step));
 }
 
 int ReplayOneStep(const ReplayOptions& options) {

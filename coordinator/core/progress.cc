@@ -125,10 +125,12 @@ void Progress::MergeComplete() {
     return !rank.waiting.empty();
   };
   while (std::all_of(ranks_.begin(), ranks_.end(), has_reported)) {
+    const double known_loss = latest_.loss;
     latest_ = MergeFront();
     total_samples_ += latest_.samples;
     training_seconds_ += latest_.seconds.step;
     records_.push_back(latest_);
+    if (latest_.lost_reports == ranks_.size()) latest_.loss = known_loss;
     latest_.ranks.clear();
   }
 }
@@ -136,7 +138,8 @@ void Progress::MergeComplete() {
 StepRecord Progress::MergeFront() {
   StepRecord record;
   record.step = ranks_[0].waiting.front().step();
-  record.epoch = latest_.epoch;  // used when all reports are lost
+  // Used when all reports are lost.
+  record.epoch = std::max<int64_t>(1, latest_.epoch);
   size_t reported = 0;
   for (const Rank& rank : ranks_) {
     const v1::StepReport& report = rank.waiting.front();
@@ -144,6 +147,7 @@ StepRecord Progress::MergeFront() {
     record.epoch = report.epoch();
     record.learning_rate = report.learning_rate();
   }
+  record.lost_reports = ranks_.size() - reported;
   const double share = 1.0 / static_cast<double>(std::max<size_t>(1, reported));
   std::vector<uint32_t> samples;
   double loss_sum = 0;  // summed in rank order: the same in every run
@@ -171,9 +175,12 @@ StepRecord Progress::MergeFront() {
     }
     rank.waiting.pop_front();
   }
-  record.loss = record.samples > 0
-                    ? loss_sum / static_cast<double>(record.samples)
-                    : latest_.loss;
+  record.loss = latest_.loss;
+  if (record.samples > 0) {
+    record.loss = loss_sum / static_cast<double>(record.samples);
+  } else if (reported == 0) {
+    record.loss = std::numeric_limits<double>::quiet_NaN();
+  }
   record.samples_per_second = Rate(record);
   return record;
 }

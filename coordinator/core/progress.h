@@ -15,18 +15,21 @@ namespace tributary {
 
 // One optimizer step of the whole job, merged from the reports of all ranks.
 struct StepRecord {
-  int64_t step = 0;          // from 1
-  int64_t epoch = 0;         // from 1; of the lowest rank that reported
-  double loss = 0;           // mean over the global batch, before the update
-  double learning_rate = 0;  // of the lowest rank that reported
-  uint64_t samples = 0;      // summed over all ranks
+  int64_t step = 0;   // from 1
+  int64_t epoch = 0;  // from 1; of the lowest rank that reported
+  // Mean over the samples of the reports, before the update; NaN: all are lost.
+  double loss = 0;
+  double learning_rate = 0;       // of the lowest rank that reported
+  uint64_t samples = 0;           // summed over all ranks
   double samples_per_second = 0;  // over the last kWindowSeconds of training
   // Means over the ranks, so that the parts still add up to the step.
   StepSeconds seconds;
   // Part of seconds.wait: the excess over the rank that waited least, that is,
   // the mean time spent waiting for the slowest rank.
   double peer_seconds = 0;
-  bool skipped = false;     // the update changed nothing (nonfinite: skip)
+  bool skipped = false;  // the update changed nothing (nonfinite: skip)
+  // Of this many ranks nothing is known; they computed the step all the same.
+  size_t lost_reports = 0;
   uint64_t bytes_sent = 0;  // payloads, by all ranks
   uint64_t bytes_received = 0;
   // For a step that is drawn (common/base/timeline_step.h): every rank's
@@ -83,7 +86,8 @@ class Progress {
     return ranks_[rank].last_report;
   }
   int64_t merged_step() const { return latest_.step; }
-  const StepRecord& latest() const { return latest_; }  // step 0: none yet
+  // With the newest known loss. Step 0: there is none yet.
+  const StepRecord& latest() const { return latest_; }
   uint64_t total_samples() const { return total_samples_; }
   // Sum of the steps' step_seconds: training time without pauses between steps.
   double training_seconds() const { return training_seconds_; }

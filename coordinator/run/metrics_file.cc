@@ -79,7 +79,7 @@ void MetricsFile::ReadEarlier(const EarlierSteps& earlier) {
 void MetricsFile::AddToTotals(const StepRecord& record) {
   totals_.set_step(record.step);
   if (record.epoch > 0) totals_.set_epoch(record.epoch);
-  totals_.set_loss(record.loss);
+  if (record.samples > 0) totals_.set_loss(record.loss);
   totals_.set_samples(totals_.samples() + record.samples);
   totals_.set_training_seconds(totals_.training_seconds() +
                                record.seconds.step);

@@ -191,6 +191,7 @@ std::string MetricsLine(const StepRecord& record) {
   json["peer_seconds"] = record.peer_seconds;
   json["bytes_sent"] = record.bytes_sent;
   json["bytes_received"] = record.bytes_received;
+  if (record.lost_reports > 0) json["lost_reports"] = record.lost_reports;
   return json.dump();
 }
 

@@ -43,6 +43,7 @@ class RunScreen {
   Console console_;
   uint64_t samples_ = 0;  // of the steps up to last_step_
   int64_t last_step_ = 0;
+  double loss_ = 0;  // the newest that is known
 };
 
 }  // namespace tributary

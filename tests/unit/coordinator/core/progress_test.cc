@@ -51,6 +51,34 @@ TEST(ProgressTest, LossIsTheMeanOverTheGlobalBatch) {
   EXPECT_EQ(records[0].samples, 4u);
 }
 
+TEST(ProgressTest, ALostReportIsCountedAndStandsForNothing) {
+  Progress progress(2);
+  ASSERT_TRUE(progress.Add(0, List({Report(1, 6.0, 3)})).ok());
+  ASSERT_TRUE(progress.Add(1, List({Report(1, 2.0, 1)})).ok());
+  ASSERT_TRUE(progress.Add(0, List({Report(2, 9.0, 3)})).ok());
+  ASSERT_TRUE(progress.StartAt(1, 3).ok());  // has computed steps 2 and 3
+  ASSERT_TRUE(progress.StartAt(0, 3).ok());
+  const auto records = progress.Take();
+  ASSERT_EQ(records.size(), 3u);
+  EXPECT_EQ(records[0].lost_reports, 0u);
+  EXPECT_EQ(records[1].lost_reports, 1u);
+  EXPECT_DOUBLE_EQ(records[1].loss, 3.0);
+  EXPECT_EQ(records[2].lost_reports, 2u);
+  EXPECT_TRUE(std::isnan(records[2].loss));
+  EXPECT_EQ(records[2].samples, 0u);
+  EXPECT_EQ(records[2].epoch, 1);
+  EXPECT_DOUBLE_EQ(progress.latest().loss, 3.0) << "the newest known one";
+}
+
+// After a power cut without a line of metrics.jsonl.
+TEST(ProgressTest, AStepOfWhichNothingIsKnownIsOfTheFirstEpoch) {
+  Progress progress(1);
+  ASSERT_TRUE(progress.StartAt(0, 1).ok());
+  const auto records = progress.Take();
+  ASSERT_EQ(records.size(), 1u);
+  EXPECT_EQ(records[0].epoch, 1);
+}
+
 TEST(ProgressTest, AStepIsSkippedIfARankSaysSo) {
   Progress progress(2);
   v1::StepReport skipped = Report(2, 1, 1);

@@ -20,8 +20,10 @@ namespace tributary {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 StepRecord StepOfRun(int64_t step) {
   StepRecord record;
@@ -224,6 +226,9 @@ TEST(MetricsLineTest, TheQuickReaderReadsWhatAParserReads) {
   records.push_back(record);
   record.loss = std::numeric_limits<double>::quiet_NaN();
   records.push_back(record);
+  EXPECT_THAT(MetricsLine(record), Not(HasSubstr("lost_reports")));
+  record.lost_reports = 2;
+  EXPECT_THAT(MetricsLine(record), EndsWith(",\"lost_reports\":2}"));
   for (const StepRecord& one : records) {
     const std::string line = MetricsLine(one);
     // A space makes it another line than those that are written.
