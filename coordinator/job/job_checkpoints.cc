@@ -13,7 +13,6 @@
 #include "common/job/job_course.h"
 #include "common/job/job_options.h"
 #include "coordinator/job/checkpoint_holders.h"
-#include "spdlog/spdlog.h"
 
 namespace tributary {
 namespace {
@@ -131,7 +130,6 @@ bool JobCheckpoints::Written(const PendingManifest& pending,
   if (status.ok()) {
     seconds_.Observe(ledger_.write_seconds());
     state_.SetRestorePoint(step, folder);
-    spdlog::info("checkpoint of step {}: {}", step, folder);
   }
   return true;
 }

@@ -37,6 +37,8 @@ class MetricsFile {
   // Errors as RecordFile::Flush.
   void Add(const StepRecord& record);
   absl::Status Flush() { return file_.Flush(); }
+  // As RecordFile::Sync; from any thread.
+  absl::Status Sync() { return file_.Sync(); }
   // Writes coordinator.totals, unless it already includes the last step, or
   // lines are not written yet. `shown`: of all steps so far.
   absl::Status SaveTotals(const v1::StepsShown& shown);

@@ -114,6 +114,9 @@ class RunDirectory {
   // ResourceExhausted: it is still full, and the records are still kept.
   // NotFound: a file or the directory was removed.
   absl::Status Flush();
+  // Waits until the lines of metrics.jsonl that are written are on the disk;
+  // from any thread. Errors as Flush.
+  absl::Status SyncSteps() { return metrics_->Sync(); }
   // Number of records that were dropped because too many were kept.
   int64_t given_up() const;
 

@@ -237,9 +237,12 @@ void Coordinator::WriteManifests() {
                    pending->manifest.step(), status.ToString());
       continue;
     }
+    if (!status.ok() || control_.deposed()) continue;
+    // Not before: by now the state names it, unless it cannot be saved.
+    spdlog::info("checkpoint of step {}: {}", pending->manifest.step(), folder);
     // Old checkpoints stay until the saved state names this one, because a
     // restarted coordinator would go back to the one that the state names.
-    if (!status.ok() || control_.deposed() || !control_.saved()) continue;
+    if (!control_.saved()) continue;
     status = PruneCheckpoints(
         pending->directory, options_.job.checkpoint().keep(),
         {lineage_, WriterTag(job_id_, pending->manifest.plan_epoch()),

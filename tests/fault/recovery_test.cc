@@ -327,39 +327,6 @@ TEST_F(RecoveryTest, ACoordinatorThatComesBackGoesOnWithTheJob) {
   EXPECT_EQ(step, 640);
 }
 
-// The power of a machine goes off and comes back.
-TEST_F(RecoveryTest, EverythingThatStopsGoesOnWhenItIsStartedAgain) {
-  EditJob("cluster:", "checkpoint: {every_steps: 50}\ncluster:");
-  std::string address;
-  auto coordinator = Coordinate("run", &address);
-  const auto start_members = [&] {
-    std::vector<std::unique_ptr<RunningProcess>> members;
-    for (const char* program : {"tributary-server", "tributary-server",
-                                "tributary-worker", "tributary-worker"}) {
-      members.push_back(Start({program, "--coordinator", address}));
-    }
-    return members;
-  };
-  auto members = start_members();
-  ASSERT_TRUE(coordinator->WaitForOutput("epoch 5/40: test", kSoon));
-  ASSERT_NE(WaitForCheckpoint(Path("run/checkpoints")), "");
-  coordinator->Signal(SIGKILL);
-  coordinator->Wait(kSoon);
-  for (auto& member : members) member->Signal(SIGKILL);
-  for (auto& member : members) member->Wait(kSoon);
-  coordinator = Start({"tributary-coordinator", "--job", "job.yaml",
-                       "--run-dir", "run", "--listen", address});
-  members = start_members();
-  EXPECT_EQ(coordinator->Wait(kSoon), 0) << coordinator->output();
-  for (auto& member : members) {
-    EXPECT_EQ(member->Wait(kSoon), 0) << member->output();
-  }
-  const json summary = Summary("run");
-  EXPECT_EQ(summary["steps"], 640);
-  EXPECT_EQ(summary["lost"]["rollbacks"], 1);
-  EXPECT_EQ(Sha256("run"), Undisturbed());
-}
-
 // ---- everything, and resume
 
 struct Resume {

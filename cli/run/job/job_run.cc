@@ -132,7 +132,7 @@ Coordinator::Options JobRun::OptionsOfCoordinator(
                                directory_->SaveWeights(weights));
     // After the job is done no worker reports its steps again.
     AwaitRecord(weights.step);
-    return absl::OkStatus();
+    return directory_->SyncSteps();
   };
   return coordinator;
 }

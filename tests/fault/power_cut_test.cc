@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// All processes of a job end at once, and the disk has only what was synced.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <regex>
+#include <sstream>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "tests/fault/fault_test.h"
+#include "tests/testing/faults/power_cut.h"
+
+namespace tributary {
+namespace {
+
+using nlohmann::json;
+using testing::PowerCut;
+
+struct Cut {
+  const char* label;
+  // A failpoint that shows the time, such as "coordinator-state:5"; empty: once
+  // the coordinator has named two checkpoints.
+  const char* point;
+  PowerCut::Survivors survivors;
+};
+
+// The step in the last match of `pattern`; 0: there is none.
+int LastStep(const std::string& text, const std::string& pattern) {
+  const std::regex regex(pattern);
+  int step = 0;
+  for (std::sregex_iterator match(text.begin(), text.end(), regex), end;
+       match != end; ++match) {
+    step = std::stoi((*match)[1]);
+  }
+  return step;
+}
+
+class PowerCutTest : public FaultTest,
+                     public ::testing::WithParamInterface<Cut> {
+ protected:
+  void StartMembers(const std::string& address) {
+    for (const char* program : {"tributary-server", "tributary-server",
+                                "tributary-worker", "tributary-worker"}) {
+      members_.push_back(Start({program, "--coordinator", address}));
+    }
+  }
+  void EndEverything(RunningProcess& coordinator) {
+    coordinator.Signal(SIGKILL);
+    for (auto& member : members_) member->Signal(SIGKILL);
+    coordinator.Wait(kSoon);
+    for (auto& member : members_) member->Wait(kSoon);
+    members_.clear();
+  }
+
+  std::vector<std::unique_ptr<RunningProcess>> members_;
+};
+
+TEST_P(PowerCutTest, TheJobGoesOnFromWhatItHasNamedAndEndsWithTheSameBits) {
+  EditJob("cluster:", "checkpoint: {every_steps: 50}\ncluster:");
+  EditJob("lease_seconds: 3", "lease_seconds: 1");
+  const PowerCut power(Path("run"), Path("synced"));
+  SetEnvironment(power.Environment());
+  const std::string point = GetParam().point;
+  if (!point.empty()) SetFailpoints(point + ":kill");
+  std::string address;
+  auto coordinator = Coordinate("run", &address);
+  StartMembers(address);
+  if (point.empty()) {
+    ASSERT_TRUE(coordinator->WaitForOutput("checkpoint of step 100:", kSoon))
+        << coordinator->output();
+  } else {
+    ASSERT_TRUE(Eventually([&] { return Fired(point); }));
+  }
+  EndEverything(*coordinator);
+  const int named =
+      LastStep(coordinator->output(), "checkpoint of step (\\d+)");
+  power.Happen(GetParam().survivors);
+
+  SetFailpoints("");
+  auto again = Start({"tributary-coordinator", "--job", "job.yaml", "--run-dir",
+                      "run", "--listen", address});
+  StartMembers(address);
+  EXPECT_EQ(again->Wait(kSoon), 0) << again->output();
+  const json summary = Summary("run");
+  if (summary["lost"]["rollbacks"] == 0) EndEverything(*again);  // were done
+  for (auto& member : members_) EXPECT_EQ(member->Wait(kSoon), 0);
+  SetEnvironment({});
+  EXPECT_EQ(summary["steps"], 640);
+  EXPECT_EQ(summary["evaluations"].size(), 40u);
+  if (summary["lost"]["rollbacks"] > 0) {
+    EXPECT_GE(LastStep(again->output(), "goes back to step (\\d+)"), named)
+        << again->output();
+  }
+  EXPECT_EQ(Sha256("run"), Undisturbed());
+  std::istringstream lines(Read("run/metrics.jsonl"));
+  int64_t step = 0;
+  for (std::string line; std::getline(lines, line);) {
+    const json record = json::parse(line);
+    EXPECT_EQ(record["step"], ++step);
+    // Nothing stands for a report that is lost.
+    const bool lost = record.contains("lost_reports");
+    EXPECT_EQ(record["loss"].is_null(), lost) << line;
+    EXPECT_EQ(record["samples"] == 0, lost) << line;
+  }
+  EXPECT_EQ(step, 640);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Cuts, PowerCutTest,
+    ::testing::Values(
+        Cut{"Nothing", "", {}}, Cut{"NamesSurvive", "", {.names = true}},
+        Cut{"EverythingSurvives", "", {.names = true, .bytes = true}},
+        Cut{"BytesSurvive", "", {.bytes = true}},
+        Cut{"State", "coordinator-state:9", {}},
+        Cut{"ShardFile", "shard-file-after-rename:5", {.names = true}},
+        Cut{"ManifestFile", "manifest-after-rename:3", {.names = true}},
+        Cut{"Manifest", "coordinator-manifest:3", {}},
+        Cut{"Weights", "coordinator-weights-saved:1", {}},
+        Cut{"Done", "coordinator-done:1", {}},
+        Cut{"Summary", "coordinator-summary:1", {.names = true}}),
+    [](const ::testing::TestParamInfo<Cut>& info) { return info.param.label; });
+
+}  // namespace
+}  // namespace tributary
