@@ -348,8 +348,10 @@ function(tributary_proto name)
   add_library(tributary::${name} ALIAS ${name})
   set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)
   # Generated code handles small messages; optimizing it takes longer than it saves.
-  target_compile_options(${name} PRIVATE -w $<$<CONFIG:Release>:-O1>
-    $<$<STREQUAL:${TRIBUTARY_SANITIZE},address>:-O0>)
+  target_compile_options(${name} PRIVATE -w $<$<CONFIG:Release>:-O1>)
+  if(TRIBUTARY_SANITIZE STREQUAL "address")
+    target_compile_options(${name} PRIVATE -O0 -fno-sanitize=undefined)
+  endif()
   target_include_directories(${name} SYSTEM PUBLIC
     $<BUILD_INTERFACE:${generated}>
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/tributary>)
