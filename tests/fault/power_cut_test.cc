@@ -107,6 +107,39 @@ TEST_P(PowerCutTest, TheJobGoesOnFromWhatItHasNamedAndEndsWithTheSameBits) {
   EXPECT_EQ(step, 640);
 }
 
+using PowerCutResumeTest = PowerCutTest;
+
+TEST_P(PowerCutResumeTest, AnotherRunGoesOnFromIt) {
+  const std::vector<std::string> words = {"--set", "checkpoint.every_steps=50",
+                                          "--set", "evaluation.keep_best=true"};
+  const PowerCut power(Path("run"), Path("synced"));
+  SetEnvironment(power.Environment());
+  auto train = Train("run", words);
+  ASSERT_TRUE(train->WaitForOutput("epoch 10/40: test", kSoon));
+  std::vector<pid_t> pids;
+  for (const char* name : {"server 0", "server 1", "worker 0", "worker 1"}) {
+    pids.push_back(PidOf("run", name));
+  }
+  train->Signal(SIGKILL);
+  EXPECT_EQ(train->Wait(kSoon), 128 + SIGKILL);
+  for (pid_t pid : pids) EXPECT_TRUE(testing::IsGone(pid, kAtOnce));
+  power.Happen(GetParam().survivors);
+
+  SetEnvironment({});
+  auto resumed =
+      Start({"tributary", "train", "--resume", "run", "--run-dir", "resumed"});
+  EXPECT_EQ(resumed->Wait(kSoon), 0) << resumed->output();
+  EXPECT_GE(Summary("resumed")["start_step"], 50);
+  EXPECT_EQ(Sha256("resumed"), Undisturbed(words));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Cuts, PowerCutResumeTest,
+    ::testing::Values(Cut{"Nothing", "", {}},
+                      Cut{"NamesSurvive", "", {.names = true}},
+                      Cut{"BytesSurvive", "", {.bytes = true}}),
+    [](const ::testing::TestParamInfo<Cut>& info) { return info.param.label; });
+
 INSTANTIATE_TEST_SUITE_P(
     Cuts, PowerCutTest,
     ::testing::Values(
