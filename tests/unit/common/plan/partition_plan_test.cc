@@ -163,7 +163,7 @@ TEST(PartitionPlanTest, SlicesMakeUpTheirParameterOrAreRefused) {
   EXPECT_FALSE(cut({right, left}).ok());
   EXPECT_FALSE(cut({left, other, right}).ok());
   EXPECT_FALSE(cut({left, right, {"w", {1}}}).ok());
-  // Each by itself is a slice of a larger one.
+  // Two slices that disagree about the shape of the whole.
   right.whole_shape = {2, 9};
   right.shape = {2, 6};
   right.slice.end = 9;
