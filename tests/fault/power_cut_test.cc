@@ -24,6 +24,7 @@ struct Cut {
   // the coordinator has named two checkpoints.
   const char* point;
   PowerCut::Survivors survivors;
+  const char* strategy = "";  // empty: two servers
 };
 
 // The step in the last match of `pattern`; 0: there is none.
@@ -43,6 +44,8 @@ class PowerCutTest : public FaultTest,
   void StartMembers(const std::string& address) {
     for (const char* program : {"tributary-server", "tributary-server",
                                 "tributary-worker", "tributary-worker"}) {
+      const bool server = absl::EndsWith(program, "server");
+      if (server && *GetParam().strategy != 0) continue;
       members_.push_back(Start({program, "--coordinator", address}));
     }
   }
@@ -60,6 +63,12 @@ class PowerCutTest : public FaultTest,
 TEST_P(PowerCutTest, TheJobGoesOnFromWhatItHasNamedAndEndsWithTheSameBits) {
   EditJob("cluster:", "checkpoint: {every_steps: 50}\ncluster:");
   EditJob("lease_seconds: 3", "lease_seconds: 1");
+  if (*GetParam().strategy != 0) {
+    EditJob("servers: 2, ", "");
+    EditJob("cluster:",
+            absl::StrCat("strategy: ", GetParam().strategy, "\ncluster:"));
+    fewest_ports_ = 1;
+  }
   const PowerCut power(Path("run"), Path("synced"));
   SetEnvironment(power.Environment());
   const std::string point = GetParam().point;
@@ -149,6 +158,12 @@ INSTANTIATE_TEST_SUITE_P(
         Cut{"Nothing", "", {}}, Cut{"NamesSurvive", "", {.names = true}},
         Cut{"EverythingSurvives", "", {.names = true, .bytes = true}},
         Cut{"BytesSurvive", "", {.bytes = true}},
+        Cut{"Replicated", "", {}, "{all_reduce: {}}"},
+        Cut{"Sharded", "", {}, "{all_reduce: {sharded: true}}"},
+        Cut{"ShardedWeights",
+            "coordinator-weights-read:1",
+            {},
+            "{all_reduce: {sharded: true}}"},
         Cut{"State", "coordinator-state:9", {}},
         Cut{"ShardFile", "shard-file-after-rename:5", {.names = true}},
         Cut{"ManifestFile", "manifest-after-rename:3", {.names = true}},
