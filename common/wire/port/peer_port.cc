@@ -148,17 +148,26 @@ void PeerPort::Join() {
   [[maybe_unused]] const ssize_t written =
       write(wake_.get(), &one, sizeof(one));
   thread_.join();
+  uint64_t read_again = 0;
+  [[maybe_unused]] const ssize_t size =
+      read(wake_.get(), &read_again, sizeof(read_again));
+}
+
+std::vector<UniqueFd> PeerPort::TakeSockets() {
+  const bool started = thread_.joinable();
+  Join();
+  std::vector<UniqueFd> sockets = std::exchange(sockets_, {});
+  if (started) Start();
+  return sockets;
 }
 
 void PeerPort::Stop() {
-  if (!thread_.joinable()) return;
-  Join();
-  sockets_.clear();  // who connects now is refused
+  if (!thread_.joinable() || sockets_.empty()) return;
+  TakeSockets();  // who connects now is refused
 }
 
 ListeningSockets PeerPort::Release() {
-  Join();
-  return std::make_shared<std::vector<UniqueFd>>(std::exchange(sockets_, {}));
+  return std::make_shared<std::vector<UniqueFd>>(TakeSockets());
 }
 
 void PeerPort::Run() {

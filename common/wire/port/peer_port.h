@@ -34,7 +34,7 @@ class PeerPort {
   static absl::StatusOr<std::unique_ptr<PeerPort>> Listen(
       const std::string& address, std::shared_ptr<const CallGuard> guard,
       const ListeningSockets& listening = nullptr);
-  ~PeerPort() { Stop(); }
+  ~PeerPort() { Join(); }
 
   int port() const { return port_; }
 
@@ -43,14 +43,18 @@ class PeerPort {
   void AddTo(grpc::ServerBuilder* builder, int calls);
   // Serves the clients, once the server has started.
   void Start();
-  // Accepts no client any more; connections go on. Idempotent.
+  // Accepts no client any more. Connections go on within their limits, as long
+  // as this object lives. Idempotent.
   void Stop();
   // The same, but the sockets keep listening, so that no other process can take
   // the port: clients that connect wait until the sockets are taken over.
   ListeningSockets Release();
 
  private:
+  // Ends the thread.
   void Join();
+  // Looks after the connections alone from now on.
+  std::vector<UniqueFd> TakeSockets();
   PeerPort(std::vector<UniqueFd> sockets,
            std::shared_ptr<const CallGuard> guard);
 

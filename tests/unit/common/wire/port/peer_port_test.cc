@@ -238,6 +238,18 @@ TEST_F(PeerPortTest, CallsThatNeverEndAreCutOff) {
   EXPECT_TRUE(Eventually([&] { return peer->IsClosed(); }));
 }
 
+// While a server shuts down it waits for its last answers.
+TEST_F(PeerPortTest, AfterStopCallsThatNeverEndAreCutOffToo) {
+  PeerConnections::Limits limits;
+  limits.calls = 100;
+  guard_->connections()->SetLimits(limits);
+  Start("127.0.0.1:0");
+  const auto peer = Member(1);
+  port_->Stop();
+  for (int call = 0; call < 101; ++call) peer->Begin(kStatus);
+  EXPECT_TRUE(Eventually([&] { return totals().closed == 1; }));
+}
+
 TEST_F(PeerPortTest, CallsThatEndAreNotCounted) {
   PeerConnections::Limits limits;
   limits.calls = 10;
