@@ -56,11 +56,12 @@ void AddValues(const std::string& prefix, const Message& message,
 }
 
 bool Matters(absl::string_view key) {
-  constexpr std::array<absl::string_view, 9> kWithoutEffect = {
+  constexpr std::array<absl::string_view, 10> kWithoutEffect = {
       "name",
       "checkpoint.",
       "trace.",
       "evaluation.",
+      "training.divergence",
       "cluster.servers",
       "cluster.on_worker_loss",
       "cluster.max_restarts",

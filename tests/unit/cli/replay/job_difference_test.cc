@@ -68,12 +68,14 @@ TEST_F(JobDifferenceTest, AValueThatOnlyOneHasIsEmptyInTheOther) {
 TEST_F(JobDifferenceTest, WhatTheWeightsDoNotDependOnDoesNotMatter) {
   EXPECT_THAT(
       Differences({"name=two", "cluster.servers=2", "checkpoint.every_steps=5",
-                   "strategy={parameter_server: {bucket_bytes: 1MiB}}"}),
+                   "strategy={parameter_server: {bucket_bytes: 1MiB}}",
+                   "training.divergence=fail"}),
       ElementsAre(
           Is("checkpoint.every_steps", "", "5", false),
           Is("cluster.servers", "1", "2", false),
           Is("name", "one", "two", false),
-          Is("strategy.parameter_server.bucket_bytes", "", "1MiB", false)));
+          Is("strategy.parameter_server.bucket_bytes", "", "1MiB", false),
+          Is("training.divergence", "", "fail", false)));
 }
 
 TEST_F(JobDifferenceTest, TheNumberOfWorkersMatters) {
