@@ -28,7 +28,7 @@ struct StepRecord {
   // the mean time spent waiting for the slowest rank.
   double peer_seconds = 0;
   bool skipped = false;  // the update changed nothing (nonfinite: skip)
-  // Of this many ranks nothing is known; they computed the step all the same.
+  // Ranks that have computed the step, but whose reports are lost.
   size_t lost_reports = 0;
   uint64_t bytes_sent = 0;  // payloads, by all ranks
   uint64_t bytes_received = 0;

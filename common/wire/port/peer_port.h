@@ -53,7 +53,7 @@ class PeerPort {
  private:
   // Ends the thread.
   void Join();
-  // Looks after the connections alone from now on.
+  // Takes the sockets from the thread, which goes on looking at connections.
   std::vector<UniqueFd> TakeSockets();
   PeerPort(std::vector<UniqueFd> sockets,
            std::shared_ptr<const CallGuard> guard);
