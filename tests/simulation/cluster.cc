@@ -42,6 +42,7 @@ bool Cluster::IsServer(const Process* process) const {
 
 void Cluster::Boot(int64_t start_step) {
   ++job_id_;
+  kept_.reset();  // a job has its own
   StartCoordinator(start_step, 0, nullptr);
   for (int s = 0; s < scenario_.servers; ++s) StartServer(s, false);
   for (int w = 0; w < scenario_.workers; ++w) StartWorker(w, true);
@@ -170,8 +171,9 @@ void Cluster::CrashCoordinator(const Mishap& mishap) {
   world_.After(mishap.lasts_micros, nullptr, World::Kind::kWork,
                [this, recorded, job = job_id_] {
                  if (job != job_id_) return;
-                 const v1::CoordinatorState kept = kept_;
-                 StartCoordinator(start_step_, recorded, &kept);
+                 const std::optional<v1::CoordinatorState> kept = kept_;
+                 StartCoordinator(start_step_, recorded,
+                                  kept ? &*kept : nullptr);
                });
 }
 

@@ -6,6 +6,7 @@
 #include <functional>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -82,7 +83,7 @@ class Cluster {
   int64_t last_pid_ = 0;
   uint64_t job_id_ = 0;
   int64_t start_step_ = 0;
-  v1::CoordinatorState kept_;  // saved by the coordinator
+  std::optional<v1::CoordinatorState> kept_;  // saved by the coordinator
 };
 
 }  // namespace tributary::simulation

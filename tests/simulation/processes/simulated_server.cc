@@ -151,6 +151,10 @@ void SimulatedServer::Prepare() {
   checkpointer_.reset();
   std::optional<WholeState> restored;
   const auto shard = static_cast<int>(member_.index());
+  if (shard >= plan.servers_size()) {
+    return context_->world.Violate(absl::StrCat(
+        name(), " has a plan for ", plan.servers_size(), " servers"));
+  }
   const bool has_blocks =
       !context_->model.Cut(plan.servers_size()).blocks(shard).empty();
   if (!plan.restore_from().empty() && has_blocks) {
