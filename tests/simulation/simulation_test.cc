@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdio>
 #include <set>
 #include <string>
 
@@ -53,6 +54,7 @@ TEST_F(SimulationTest, FreshSeedsKeepEveryInvariant) {
   const uint64_t first = seed;
   std::printf("fresh seeds from %llu\n",
               static_cast<unsigned long long>(first));
+  std::fflush(stdout);  // a sanitizer that ends the process prints no more
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(3);
   while (std::chrono::steady_clock::now() < until && !HasFailure()) {
     ExpectPasses(seed++);
