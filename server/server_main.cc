@@ -24,6 +24,33 @@ namespace {
 // needs.
 constexpr uint64_t kFewestFiles = 16;
 
+void AddServerFlags(tributary::CommandLine& program,
+                    tributary::ServerOptions* options) {
+  program
+      .AddOption("--coordinator", &options->coordinator,
+                 "host:port of the coordinator")
+      .Required();
+  program
+      .AddOption("--listen", &options->listen,
+                 "address to listen on; port 0 takes a free one")
+      .ShowDefault();
+  program.AddOption("--advertise", &options->advertise,
+                    "host:port under which workers reach this server; default: "
+                    "the host of --listen, or this machine's name");
+  program.AddOption("--index", &options->index,
+                    "this shard of the job, or none; default: any free one");
+  program
+      .AddOption("--shared-memory", &options->shared_memory_directory,
+                 "directory that workers in other containers of this machine "
+                 "see under the same name, to share memory with them; default: "
+                 "only with workers in the same network namespace")
+      .ExistingFolder();
+  program.AddFlag("--shared-memory-any-user", &options->shared_memory_any_user,
+                  "share memory with workers of every user of this machine, "
+                  "for containers with different users; tickets are still "
+                  "checked");
+}
+
 absl::Status ReadAccess(const tributary::AccessOptions& access,
                         const tributary::TelemetryOptions& telemetry,
                         tributary::ServerOptions* options) {
@@ -50,29 +77,7 @@ int main(int argc, char** argv) {
       "which job it gets from the coordinator.\n\n"
       "  tributary-server --coordinator 10.0.0.1:7070 --listen 0.0.0.0:7071\n",
       "tributary-server", absl::StrCat("tributary ", tributary::kVersion));
-  program
-      .AddOption("--coordinator", &options.coordinator,
-                 "host:port of the coordinator")
-      .Required();
-  program
-      .AddOption("--listen", &options.listen,
-                 "address to listen on; port 0 takes a free one")
-      .ShowDefault();
-  program.AddOption("--advertise", &options.advertise,
-                    "host:port under which workers reach this server; default: "
-                    "the host of --listen, or this machine's name");
-  program.AddOption("--index", &options.index,
-                    "this shard of the job, or none; default: any free one");
-  program
-      .AddOption("--shared-memory", &options.shared_memory_directory,
-                 "directory that workers in other containers of this machine "
-                 "see under the same name, to share memory with them; default: "
-                 "only with workers in the same network namespace")
-      .ExistingFolder();
-  program.AddFlag("--shared-memory-any-user", &options.shared_memory_any_user,
-                  "share memory with workers of every user of this machine, "
-                  "for containers with different users; tickets are still "
-                  "checked");
+  AddServerFlags(program, &options);
   program
       .AddOption("--join-timeout", &join_seconds,
                  "seconds to wait for the coordinator and for a free place")

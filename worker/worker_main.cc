@@ -82,11 +82,14 @@ void AddPredictionOptions(tributary::CommandLine& command,
   command.AddFlag("--top", &options->top, "write only the best class");
   command.AddFlag("--allow-unknown", &options->allow_unknown,
                   "accept categories that the training data lack");
-  command.AddOption("--generate", &options->generate, "tokens to generate")
+  command
+      .AddOption("--generate", &options->generate.tokens, "tokens to generate")
       .Range(1, 1'000'000);
-  command.AddOption("--prompt", &options->prompt, "the text to continue");
-  command.AddOption("--seed", &options->seed, "draws the tokens");
-  command.AddOption("--temperature", &options->temperature, "0: no draw")
+  command.AddOption("--prompt", &options->generate.prompt,
+                    "the text to continue");
+  command.AddOption("--seed", &options->generate.seed, "draws the tokens");
+  command
+      .AddOption("--temperature", &options->generate.temperature, "0: no draw")
       .Range(0.0, 1000.0);
 }
 
@@ -148,7 +151,7 @@ void AddTestOptions(tributary::CommandLine& command, TestOptions* tests,
   command.AddOption("--delay-seed", &tests->delay_seed,
                     "for tests: draws the delays");
   command
-      .AddOption("--slow-down", &options->slow_down,
+      .AddOption("--slow-down", &options->for_tests.slow_down,
                  "for tests: computing takes so many times as long")
       .Range(1.0, 1000.0);
 }
@@ -218,12 +221,12 @@ void AddWorkerOptions(tributary::CommandLine& program, Given* given) {
   tributary::AddListenerAccessFlags(program, &given->access);
   tributary::AddInsecureGroupsFlag(program, &given->access.insecure_groups);
   program
-      .AddOption("--data-root", &options.data_roots,
+      .AddOption("--data-root", &options.roots.data,
                  "read data and initial weights below this folder alone; may\n"
                  "be repeated; default: wherever the job says")
       .TypeName("FOLDER")
       .OnePerFlag();
-  tributary::AddCheckpointRootFlag(program, &options.checkpoint_roots);
+  tributary::AddCheckpointRootFlag(program, &options.roots.checkpoints);
   tributary::AddTelemetryOptions(program, &given->telemetry);
 }
 
@@ -250,7 +253,7 @@ absl::Status Work(Given given) {
   tributary::PrepareForTransfers();
   tributary::RaiseFileLimit();
   options.join_timeout = absl::Seconds(given.join_seconds);
-  options.delay_micros =
+  options.for_tests.delay_micros =
       tributary::MakeMessageDelay(given.tests.delay_ms, given.tests.delay_seed);
   options.metrics_listen = given.telemetry.metrics_listen;
   TRIBUTARY_RETURN_IF_ERROR(tributary::SetUpLog(given.telemetry.log));

@@ -60,18 +60,19 @@ constexpr char kCompareExamples[] =
     "Exit codes: 0 done, 1 a run failed, 2 command line or job are wrong,\n"
     "130 interrupted.";
 
+// Where the report goes; empty: nowhere, or where the command says.
+struct ReportPaths {
+  std::string html, json;
+};
+
 struct CompareOptions {
-  std::string job_path;
-  std::vector<std::string> overrides;
+  CommandJob job;
   std::vector<std::string> strategies;
   std::vector<int> workers;
   std::vector<int> servers;
-  std::string device;
   std::string run_dir;
-  std::string report_path;
-  std::string json_path;
+  ReportPaths report;
   std::vector<std::string> from;
-  std::string listen = kListenHere;
   HostOptions hosts;
   TelemetryOptions telemetry;
   CostOptions cost;
@@ -79,18 +80,10 @@ struct CompareOptions {
   bool dry_run = false;
 };
 
-std::vector<std::string> OverridesOf(const CompareOptions& options) {
-  std::vector<std::string> overrides = options.overrides;
-  if (!options.device.empty()) {
-    overrides.push_back(absl::StrCat("device=", options.device));
-  }
-  return overrides;
-}
-
 absl::StatusOr<CompareJobs> PlanJobs(const CompareOptions& options) {
   CompareJobsOptions wanted;
   TRIBUTARY_ASSIGN_OR_RETURN(
-      wanted.job, ReadModelJob(options.job_path, OverridesOf(options)));
+      wanted.job, ReadModelJob(options.job.path, options.job.Overrides()));
   for (const std::string& name : options.strategies) {
     TRIBUTARY_ASSIGN_OR_RETURN(StrategyChoice choice, ParseStrategy(name));
     wanted.strategies.push_back(std::move(choice));
@@ -116,7 +109,7 @@ std::vector<std::string> PredictAll(const CompareOptions& options,
   absl::PrintF("== measures what predictions start from\n");
   fflush(stdout);
   absl::StatusOr<std::vector<std::string>> made = PredictJobs(
-      *jobs, options.job_path, OverridesOf(options), options.cost, hosts);
+      *jobs, options.job.path, options.job.Overrides(), options.cost, hosts);
   if (made.ok()) return *std::move(made);
   jobs->notes.push_back(
       absl::StrCat("no predictions: ", made.status().message()));
@@ -136,7 +129,6 @@ int RunAll(const CompareJobs& jobs, const std::vector<std::string>& predictions,
     const std::string run = folder + "/" + job.folder;
     const int ended = RunLocally({.job = job.job,
                                   .run_dir = run,
-                                  .listen = hosts.listen(),
                                   .hosts = hosts,
                                   .telemetry = options.telemetry});
     if (code == kExitDone) code = ended;
@@ -161,18 +153,16 @@ absl::StatusOr<CompareReport> ReadReport(
 }
 
 // Prints the tables and writes the files that have a path.
-absl::Status ShowReport(const CompareReport& report,
-                        const std::string& html_path,
-                        const std::string& json_path) {
+absl::Status ShowReport(const CompareReport& report, const ReportPaths& paths) {
   absl::PrintF("\n%s", ReportText(report));
-  if (!json_path.empty()) {
+  if (!paths.json.empty()) {
     TRIBUTARY_RETURN_IF_ERROR(
-        WriteFileAtomically(json_path, ReportJson(report)));
+        WriteFileAtomically(paths.json, ReportJson(report)));
   }
-  if (!html_path.empty()) {
+  if (!paths.html.empty()) {
     TRIBUTARY_RETURN_IF_ERROR(
-        WriteFileAtomically(html_path, ReportHtml(report)));
-    absl::PrintF("\nreport: %s\n", html_path);
+        WriteFileAtomically(paths.html, ReportHtml(report)));
+    absl::PrintF("\nreport: %s\n", paths.html);
   }
   return absl::OkStatus();
 }
@@ -185,16 +175,14 @@ int FailComparison(const absl::Status& status, int code) {
 int CompareExisting(const CompareOptions& options) {
   const absl::StatusOr<CompareReport> report = ReadReport(options.from);
   if (!report.ok()) return FailComparison(report.status(), kExitRefused);
-  const absl::Status shown =
-      ShowReport(*report, options.report_path, options.json_path);
+  const absl::Status shown = ShowReport(*report, options.report);
   return shown.ok() ? kExitDone : FailComparison(shown, kExitFailed);
 }
 
 int CompareNew(const CompareOptions& options) {
   absl::StatusOr<CompareJobs> jobs = PlanJobs(options);
   if (!jobs.ok()) return FailComparison(jobs.status(), kExitRefused);
-  const absl::StatusOr<Hosts> hosts =
-      Hosts::Create(options.hosts, options.listen);
+  const absl::StatusOr<Hosts> hosts = Hosts::Create(options.hosts);
   if (!hosts.ok()) return FailComparison(hosts.status(), kExitRefused);
   for (const CompareJob& job : jobs->jobs) {
     const absl::Status groups =
@@ -204,7 +192,7 @@ int CompareNew(const CompareOptions& options) {
   Interrupts::Install();
   if (!hosts->given()) {
     const absl::Status fits =
-        CheckDataFits(options.job_path, OverridesOf(options));
+        CheckDataFits(options.job.path, options.job.Overrides());
     if (!fits.ok()) return RefuseData(fits);
   }
   if (options.dry_run) {
@@ -236,13 +224,13 @@ int CompareNew(const CompareOptions& options) {
     return path.empty() ? std::move(otherwise) : path;
   };
   const absl::Status shown = ShowReport(
-      *report, or_else(options.report_path, *folder + "/compare.html"),
-      or_else(options.json_path, *folder + "/compare.json"));
+      *report, {or_else(options.report.html, *folder + "/compare.html"),
+                or_else(options.report.json, *folder + "/compare.json")});
   return shown.ok() ? code : FailComparison(shown, kExitFailed);
 }
 
 int Compare(const CompareOptions& options) {
-  if (options.job_path.empty() == options.from.empty()) {
+  if (options.job.path.empty() == options.from.empty()) {
     PrintError("either a JOB file or --from with run directories is wanted");
     return kExitRefused;
   }
@@ -250,7 +238,7 @@ int Compare(const CompareOptions& options) {
 }
 
 void AddOptions(CommandLine& command, CompareOptions* options) {
-  command.AddOption("JOB", &options->job_path, "the job file (YAML)");
+  AddJobPath(command, &options->job);
   command
       .AddOption("--strategies", &options->strategies,
                  "which to run, after the single process")
@@ -271,20 +259,16 @@ void AddOptions(CommandLine& command, CompareOptions* options) {
       .Separator(',')
       .OnePerFlag()
       .Range(1, 256);
-  AddOverrides(command, &options->overrides);
-  command
-      .AddOption("--device", &options->device,
-                 "auto, cpu or cuda, instead of the job's device")
-      .OneOf({"auto", "cpu", "cuda"});
+  AddJobChanges(command, &options->job);
   command.AddOption("--run-dir", &options->run_dir,
                     "new or empty folder for the runs and the report;\n"
                     "default: runs/compare-NAME-DATE-TIME");
   command
-      .AddOption("--report", &options->report_path,
+      .AddOption("--report", &options->report.html,
                  "the page; default: compare.html among the runs")
       .TypeName("FILE.html");
   command
-      .AddOption("--json", &options->json_path,
+      .AddOption("--json", &options->report.json,
                  "the same for programs; default: compare.json there")
       .TypeName("FILE");
   command
@@ -292,7 +276,7 @@ void AddOptions(CommandLine& command, CompareOptions* options) {
                  "compare run directories that are there; may be repeated.\n"
                  "Files are written where --report and --json say")
       .TypeName("DIR");
-  AddListenOption(command, &options->listen);
+  AddListenOption(command, &options->hosts.listen);
   AddHostOptions(command, &options->hosts);
   AddInsecureGroupsFlag(command, &options->hosts.insecure_groups);
   AddCostOptions(command, &options->cost);

@@ -164,18 +164,18 @@ int Coordinate(CoordinateOptions options) {
   log.standard_error = isatty(STDERR_FILENO) != 1;
   const auto started =
       JobRun::Start({.job = *job,
-                     .run_dir = options.run_dir,
-                     .listen = options.listen,
-                     .listening = options.listening,
                      .start_timeout = absl::Seconds(options.start_seconds),
-                     .metrics_listen = options.telemetry.metrics_listen,
-                     .log = log,
-                     .access = secrets->access,
-                     .pages = secrets->pages,
-                     .reflection = options.reflection,
-                     .checkpoint_key = secrets->checkpoint_key,
-                     .register_folder = JobRegisterFolder(),
-                     .take_over = true});
+                     .folder = {.run_dir = options.run_dir,
+                                .registered_in = JobRegisterFolder(),
+                                .take_over = true},
+                     .listening = {.address = options.listen,
+                                   .sockets = options.listening,
+                                   .access = secrets->access,
+                                   .reflection = options.reflection},
+                     .metrics = {.listen = options.telemetry.metrics_listen,
+                                 .access = secrets->pages},
+                     .output = {.log = log},
+                     .keys = {.checkpoint = secrets->checkpoint_key}});
   if (!started.ok()) {
     PrintError(started.status().message());
     return kExitRefused;

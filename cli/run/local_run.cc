@@ -93,20 +93,17 @@ JobRun::Options RunOptionsOf(const LocalRunOptions& options,
   LogOptions log = options.telemetry.log;
   log.standard_error = false;  // the screen shows the progress
   return {.job = options.job,
-          .run_dir = options.run_dir,
-          .listen = options.listen,
-          .metrics_listen = options.telemetry.metrics_listen,
-          .log = log,
           .start = options.start,
-          .data_record = options.data_record,
-          .quiet = probes,
-          .access = access.coordinator,
-          .pages = access.pages,
-          .checkpoint_key = options.checkpoint_key,
-          .keys = access.keys,
-          .resume_command = options.resume_command,
-          .restart_command = options.restart_command,
-          .register_folder = probes ? "" : JobRegisterFolder()};
+          .folder = {.run_dir = options.run_dir,
+                     .registered_in = probes ? "" : JobRegisterFolder()},
+          .listening = {.address = options.hosts.listen(),
+                        .access = access.coordinator},
+          .metrics = {.listen = options.telemetry.metrics_listen,
+                      .access = access.pages},
+          .output = {.log = log, .quiet = probes},
+          .keys = {.checkpoint = options.checkpoint_key, .run = access.keys},
+          .commands = options.commands,
+          .data_record = options.data_record};
 }
 
 // Starts the members and follows the job to its end. Returns a better reason of

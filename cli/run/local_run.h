@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "cli/run/job/job_run.h"
+#include "cli/run/job/job_run_options.h"
 #include "cli/run/processes/hosts.h"
 #include "common/command_line/telemetry_options.h"
 #include "coordinator/core/job_plan.h"
@@ -15,17 +15,15 @@
 namespace tributary {
 
 struct LocalRunOptions {
-  v1::JobSpec job;                     // resolved
-  std::string run_dir;                 // empty: runs/NAME-DATE-TIME
-  std::string listen = "127.0.0.1:0";  // of the coordinator
-  Hosts hosts;                         // for servers and workers
+  v1::JobSpec job;      // resolved
+  std::string run_dir;  // empty: runs/NAME-DATE-TIME
+  Hosts hosts;  // for servers and workers, and the coordinator's address
   TelemetryOptions telemetry;
   // Where a resumed run starts: a checkpoint's directory and step.
   JobStart start;
-  std::string data_record;  // as in JobRun::Options, and the next three
+  std::string data_record;  // as in JobRunOptions
   std::string checkpoint_key;
-  std::vector<std::string> resume_command = JobRun::Options().resume_command;
-  std::vector<std::string> restart_command = {};
+  JobRunOptions::Commands commands;
   bool insecure = false;  // without TLS
   // Computes some steps of the job alone, for `tributary replay`: prints errors
   // only, and stops the job once all workers have finished the last of them.

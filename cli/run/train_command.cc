@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "cli/run/check_data.h"
-#include "cli/run/job/job_run.h"
+#include "cli/run/job/job_run_options.h"
 #include "cli/run/local_run.h"
 #include "cli/run/processes/hosts.h"
 #include "cli/run/resume.h"
@@ -44,13 +44,10 @@ constexpr char kTrainFooter[] =
     "unless the job says training: {divergence: fail}.";
 
 struct TrainOptions {
-  std::string job_path;
-  std::vector<std::string> overrides;
+  CommandJob job;
   int servers = 0;  // 0: as in the job file
   int workers = 0;
-  std::string device;
   std::string run_dir;
-  std::string listen = kListenHere;
   HostOptions hosts;
   TelemetryOptions telemetry;
   bool dry_run = false;
@@ -59,19 +56,15 @@ struct TrainOptions {
   std::string resume;
   JobStart start;
   std::string checkpoint_key_file;
-  std::string checkpoint_key;
 };
 
 std::vector<std::string> Overrides(const TrainOptions& options) {
-  std::vector<std::string> overrides = options.overrides;
+  std::vector<std::string> overrides = options.job.Overrides();
   if (options.servers > 0) {
     overrides.push_back(absl::StrCat("cluster.servers=", options.servers));
   }
   if (options.workers > 0) {
     overrides.push_back(absl::StrCat("cluster.workers=", options.workers));
-  }
-  if (!options.device.empty()) {
-    overrides.push_back(absl::StrCat("device=", options.device));
   }
   if (const auto steps = ParseStepNumbers(options.trace); steps.ok()) {
     overrides.push_back(absl::StrCat("trace={first_step: ", steps->first,
@@ -83,30 +76,30 @@ std::vector<std::string> Overrides(const TrainOptions& options) {
 // The checkpoint's job with the overrides of this command, or the job file of
 // this command, which then continues with the checkpoint's weights. Refuses a
 // damaged checkpoint before anything starts.
-absl::StatusOr<v1::JobSpec> ReadResumedJob(TrainOptions* options) {
-  TRIBUTARY_ASSIGN_OR_RETURN(
-      const ResumePoint point,
-      FindResumePoint(options->resume, options->checkpoint_key));
+absl::StatusOr<v1::JobSpec> ReadResumedJob(TrainOptions* options,
+                                           const std::string& checkpoint_key) {
+  TRIBUTARY_ASSIGN_OR_RETURN(const ResumePoint point,
+                             FindResumePoint(options->resume, checkpoint_key));
   TRIBUTARY_RETURN_IF_ERROR(CheckHasModel(point.job(), point.folder));
   TRIBUTARY_ASSIGN_OR_RETURN(
       v1::JobSpec job,
-      options->job_path.empty()
+      options->job.path.empty()
           ? ParseJob(JobToYaml(point.job()), point.JobName(),
                      Overrides(*options))
-          : ReadModelJob(options->job_path, Overrides(*options)));
+          : ReadModelJob(options->job.path, Overrides(*options)));
   TRIBUTARY_RETURN_IF_ERROR(CheckResumes(job, point));
   options->start = point.start;
   return job;
 }
 
 std::vector<std::string> CommandWith(const std::vector<std::string>& given) {
-  std::vector<std::string> words = JobRun::Options().resume_command;
+  std::vector<std::string> words = JobRunOptions::Commands().resume;
   words.insert(words.end(), given.begin(), given.end());
   return words;
 }
 
 int Train(TrainOptions options, const GivenWords& given) {
-  if (options.job_path.empty() && options.resume.empty()) {
+  if (options.job.path.empty() && options.resume.empty()) {
     PrintError("a JOB file, or --resume with what to go on from, is wanted");
     return kExitRefused;
   }
@@ -120,16 +113,15 @@ int Train(TrainOptions options, const GivenWords& given) {
     PrintError(key.status().message());
     return kExitRefused;
   }
-  options.checkpoint_key = *key;
   absl::StatusOr<v1::JobSpec> job =
       options.resume.empty()
-          ? ReadModelJob(options.job_path, Overrides(options))
-          : ReadResumedJob(&options);
+          ? ReadModelJob(options.job.path, Overrides(options))
+          : ReadResumedJob(&options, *key);
   if (!job.ok()) {
     PrintError(job.status().message());
     return kExitRefused;
   }
-  absl::StatusOr<Hosts> hosts = Hosts::Create(options.hosts, options.listen);
+  absl::StatusOr<Hosts> hosts = Hosts::Create(options.hosts);
   if (!hosts.ok()) {
     PrintError(hosts.status().message());
     return kExitRefused;
@@ -140,7 +132,7 @@ int Train(TrainOptions options, const GivenWords& given) {
   // hosts are checked by their workers.
   if (options.resume.empty() && !hosts->given()) {
     const absl::Status fits =
-        CheckDataFits(options.job_path, Overrides(options), &data_record);
+        CheckDataFits(options.job.path, Overrides(options), &data_record);
     if (!fits.ok()) return RefuseData(fits);
   }
   if (options.dry_run) {
@@ -149,20 +141,20 @@ int Train(TrainOptions options, const GivenWords& given) {
   }
   std::vector<std::string> restart_command =
       CommandWith(given({"--resume", "--run-dir"}));
-  if (!options.job_path.empty()) restart_command.push_back(options.job_path);
+  if (!options.job.path.empty()) restart_command.push_back(options.job.path);
   return RunLocally({.job = *std::move(job),
                      .run_dir = options.run_dir,
-                     .listen = hosts->listen(),
                      .hosts = *std::move(hosts),
                      .telemetry = options.telemetry,
                      .start = options.start,
                      .data_record = data_record,
-                     .checkpoint_key = options.checkpoint_key,
-                     // A checkpoint of this run holds what these say.
-                     .resume_command = CommandWith(
-                         given({"--resume", "--run-dir", "--set", "--servers",
-                                "--workers", "--device", "--trace"})),
-                     .restart_command = std::move(restart_command),
+                     .checkpoint_key = *key,
+                     .commands =
+                         {// A checkpoint of this run holds what these say.
+                          .resume = CommandWith(given(
+                              {"--resume", "--run-dir", "--set", "--servers",
+                               "--workers", "--device", "--trace"})),
+                          .restart = std::move(restart_command)},
                      .insecure = options.insecure});
 }
 
@@ -172,7 +164,7 @@ void AddTrainCommand(CommandLine& program) {
   auto options = std::make_shared<TrainOptions>();
   CommandLine train = program.AddCommand("train", kTrainDescription);
   train.SetFooter(kTrainFooter);
-  train.AddOption("JOB", &options->job_path, "the job file (YAML)");
+  AddJobPath(train, &options->job);
   train.AddOption("--resume", &options->resume,
                   "go on from a checkpoint: a run directory, a directory of\n"
                   "checkpoints or one of them; JOB is its own by default");
@@ -184,18 +176,14 @@ void AddTrainCommand(CommandLine& program) {
       .AddOption("--workers", &options->workers,
                  "workers, instead of cluster.workers")
       .Range(1, 1024);
-  AddOverrides(train, &options->overrides);
-  train
-      .AddOption("--device", &options->device,
-                 "auto, cpu or cuda, instead of the job's device")
-      .OneOf({"auto", "cpu", "cuda"});
+  AddJobChanges(train, &options->job);
   train.AddOption("--trace", &options->trace,
                   "steps that all processes record for `tributary trace`,\n"
                   "as in 100-105, instead of the job's trace");
   train.AddOption("--run-dir", &options->run_dir,
                   "new or empty folder for what the run leaves behind;\n"
                   "default: runs/NAME-DATE-TIME");
-  AddListenOption(train, &options->listen);
+  AddListenOption(train, &options->hosts.listen);
   AddHostOptions(train, &options->hosts);
   AddInsecureFlag(train, &options->insecure);
   AddCheckpointKeyFlag(train, &options->checkpoint_key_file);

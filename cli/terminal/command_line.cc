@@ -20,6 +20,24 @@ constexpr char kOverrideType[] = "KEY=VALUE";
 
 }  // namespace
 
+std::vector<std::string> CommandJob::Overrides() const {
+  std::vector<std::string> all = overrides;
+  if (!device.empty()) all.push_back("device=" + device);
+  return all;
+}
+
+void AddJobPath(CommandLine& command, CommandJob* job) {
+  command.AddOption("JOB", &job->path, "the job file (YAML)");
+}
+
+void AddJobChanges(CommandLine& command, CommandJob* job) {
+  AddOverrides(command, &job->overrides);
+  command
+      .AddOption("--device", &job->device,
+                 "auto, cpu or cuda, instead of the job's device")
+      .OneOf({"auto", "cpu", "cuda"});
+}
+
 void AddOverrides(CommandLine& command, std::vector<std::string>* overrides) {
   command
       .AddOption("--set", overrides,

@@ -30,8 +30,22 @@ void AddReplayCommand(CommandLine& program);
 void AddBisectCommand(CommandLine& program);
 void AddSchemaCommand(CommandLine& program);
 
+// The job file of a command, and what the command says instead of it.
+struct CommandJob {
+  std::string path;
+  std::vector<std::string> overrides;  // key=value
+  std::string device;                  // empty: the job's
+
+  // All of them as overrides.
+  std::vector<std::string> Overrides() const;
+};
+
 // --set key=value, may be repeated.
 void AddOverrides(CommandLine& command, std::vector<std::string>* overrides);
+// The job file, as a positional argument.
+void AddJobPath(CommandLine& command, CommandJob* job);
+// --set and --device.
+void AddJobChanges(CommandLine& command, CommandJob* job);
 
 // Parses the command line and runs the action. A wrong command line prints one
 // line on standard error and returns exit code 2.

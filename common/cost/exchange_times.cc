@@ -82,34 +82,15 @@ bool LeavesEarlier(const Push& a, const Push& b) {
          std::tie(b.ready, b.rank, b.index, b.shard);
 }
 
-ExchangeCost ServerTimes(const CostInputs& inputs, int replicas,
-                         const std::vector<RankGradients>& ranks,
-                         double update_rate) {
-  const int servers = inputs.strategy.servers;
-  const double rate = LinkRate(inputs), burst = inputs.cluster.burst_bytes;
-  const double latency = inputs.cluster.latency;
+// When each push, in the order in which they leave, has arrived at its server,
+// but for the latency. Every replica sends the block at the same time, so the
+// server's link carries it `replicas` times.
+std::vector<double> Arrivals(const CostInputs& inputs, int replicas,
+                             size_t ranks, const std::vector<Push>& pushes) {
+  const Link link(LinkRate(inputs), inputs.cluster.burst_bytes);
   const double gradient_bytes = inputs.strategy.gradient_bytes;
-  const double weight_bytes = inputs.strategy.weight_bytes;
-  std::vector<Link> up(ranks.size(), Link(rate, burst)), down = up;
-  std::vector<Link> server_in(servers, Link(rate, burst));
-  std::vector<Link> server_out = server_in;
-  std::vector<Link> processor(servers, Link(update_rate));
-
-  std::vector<Push> pushes;
-  ExchangeCost cost;
-  for (size_t r = 0; r < ranks.size(); ++r) {
-    const std::vector<Push> own =
-        PushesOf(inputs, static_cast<int>(r), ranks[r]);
-    double elements = 0;
-    for (const Push& push : own) elements += push.elements;
-    cost.bytes_sent = std::max(cost.bytes_sent, elements * gradient_bytes);
-    cost.total_messages += 2.0 * replicas * static_cast<double>(own.size());
-    cost.total_bytes += replicas * elements * (gradient_bytes + weight_bytes);
-    pushes.insert(pushes.end(), own.begin(), own.end());
-  }
-  std::sort(pushes.begin(), pushes.end(), LeavesEarlier);
-  // Every replica sends the block at the same time, so the server's link
-  // carries it `replicas` times.
+  std::vector<Link> up(ranks, link);
+  std::vector<Link> server_in(inputs.strategy.servers, link);
   std::vector<double> come(pushes.size());
   for (size_t i = 0; i < pushes.size();) {
     size_t end = i;
@@ -126,6 +107,36 @@ ExchangeCost ServerTimes(const CostInputs& inputs, int replicas,
                     push.ready, replicas * push.elements * gradient_bytes));
     }
   }
+  return come;
+}
+
+ExchangeCost ServerTimes(const CostInputs& inputs, int replicas,
+                         const std::vector<RankGradients>& ranks,
+                         double update_rate) {
+  const int servers = inputs.strategy.servers;
+  const double rate = LinkRate(inputs), burst = inputs.cluster.burst_bytes;
+  const double latency = inputs.cluster.latency;
+  const double gradient_bytes = inputs.strategy.gradient_bytes;
+  const double weight_bytes = inputs.strategy.weight_bytes;
+  std::vector<Link> down(ranks.size(), Link(rate, burst));
+  std::vector<Link> server_out(servers, Link(rate, burst));
+  std::vector<Link> processor(servers, Link(update_rate));
+
+  std::vector<Push> pushes;
+  ExchangeCost cost;
+  for (size_t r = 0; r < ranks.size(); ++r) {
+    const std::vector<Push> own =
+        PushesOf(inputs, static_cast<int>(r), ranks[r]);
+    double elements = 0;
+    for (const Push& push : own) elements += push.elements;
+    cost.bytes_sent = std::max(cost.bytes_sent, elements * gradient_bytes);
+    cost.total_messages += 2.0 * replicas * static_cast<double>(own.size());
+    cost.total_bytes += replicas * elements * (gradient_bytes + weight_bytes);
+    pushes.insert(pushes.end(), own.begin(), own.end());
+  }
+  std::sort(pushes.begin(), pushes.end(), LeavesEarlier);
+  const std::vector<double> come =
+      Arrivals(inputs, replicas, ranks.size(), pushes);
   // The update starts when the replicas' blocks have arrived. Few blocks of
   // each are unanswered, so their flows keep step.
   std::vector<double> work(servers);

@@ -29,9 +29,7 @@ class StepModel {
         replicas_(in.strategy.mesh().data),
         rows_((in.global_rows + replicas_ - 1) / replicas_),
         share_(std::move(share)),
-        bounds_(std::move(bounds)) {
-    crowding_ = Crowding();
-  }
+        bounds_(std::move(bounds)) {}
 
   Prediction Predict() const;
 
@@ -79,7 +77,7 @@ class StepModel {
   const int64_t rows_;  // of a replica's micro-batch
   const ModelShare share_;
   const std::vector<int> bounds_;  // layer bounds of the stages
-  double crowding_ = 1;
+  const double crowding_ = Crowding();
 };
 
 // Factor by which processes slow each other down on shared cores. Only some

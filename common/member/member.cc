@@ -55,7 +55,7 @@ Member::Member(Options options, std::unique_ptr<CoordinatorClient> client,
       trace_(MakeTraceRecorder(place_.job())),
       trace_sender_(trace_.get(), MonotonicClockId()),
       state_(options_.role, place_, options_.coordinator,
-             absl::ToInt64Microseconds(options_.lost_timeout),
+             absl::ToInt64Microseconds(options_.timeouts.lost),
              options_.clock->NowMicros()),
       thread_([this] { Beat(); }) {}
 
@@ -92,7 +92,8 @@ bool Member::BeatOnce() {
     absl::MutexLock lock(&mu_);
     request = MakeRequestLocked();
   }
-  if (options_.bring_up_to_date) options_.bring_up_to_date(&request);
+  const auto& callback = options_.callbacks.bring_up_to_date;
+  if (callback) callback(&request);
   const int64_t sent = options_.clock->NowMicros();
   if (trace_) trace_sender_.Fill(&request, sent);
   const absl::StatusOr<v1::HeartbeatResponse> answer =

@@ -17,16 +17,26 @@ namespace tributary {
 
 // A Member calls these on its heartbeat thread.
 struct MemberCallbacks {
-  // Called once, when the job is over (OK: it is done)
-  // or the coordinator is lost. The callback should cancel the process's calls.
+  // Once, when the job is over (OK: it is done) or the coordinator is lost. It
+  // should cancel the process's calls, as the next one.
   std::function<void(const absl::Status&)> on_end;
-  // Called with each new plan's epoch, when the plan
-  // that this process works on has ended. The callback should cancel the
-  // process's calls.
+  // With each new plan's epoch, when the plan that this process works on has
+  // ended.
   std::function<void(uint64_t epoch)> on_new_plan;
-  // Called repeatedly, until this worker has taken
-  // over these ranks.
+  // Repeatedly, until this worker has taken over these ranks.
   std::function<void(const std::vector<uint32_t>& ranks)> on_adopt;
+  // Before each heartbeat, to set counters that change continuously.
+  std::function<void(v1::HeartbeatRequest*)> bring_up_to_date;
+};
+
+// How long a Member waits.
+struct MemberTimeouts {
+  static constexpr absl::Duration kJoin = absl::Seconds(60);
+  static constexpr absl::Duration kLost = absl::Seconds(30);
+  // For a coordinator that is not up, or has no free place.
+  absl::Duration join = kJoin;
+  // The coordinator counts as lost when it has not answered for this long.
+  absl::Duration lost = kLost;
 };
 
 // Options of a Member.
@@ -38,16 +48,8 @@ struct MemberOptions {
   std::string instance;         // empty: made of host, pid and a random number
   std::optional<uint32_t> wanted_index;  // this place only; none: any
   const Clock* clock = &Clock::Real();
-  static constexpr absl::Duration kJoinTimeout = absl::Seconds(60);
-  static constexpr absl::Duration kLostTimeout = absl::Seconds(30);
-  // How long to wait for a coordinator that is not up, or has no free place.
-  absl::Duration join_timeout = kJoinTimeout;
-  // The coordinator counts as lost when it has not answered for this long.
-  absl::Duration lost_timeout = kLostTimeout;
+  MemberTimeouts timeouts;
   MemberCallbacks callbacks;
-  // Called on the heartbeat thread before each heartbeat, to set counters that
-  // change continuously.
-  std::function<void(v1::HeartbeatRequest*)> bring_up_to_date;
   CallerProof proof;  // of this process
   // Folders below which plans may have checkpoints; empty: anywhere.
   std::vector<std::string> checkpoint_roots;

@@ -48,7 +48,7 @@ absl::StatusOr<v1::RegisterResponse> TakePlace(
   const auto now = [&options] {
     return absl::Microseconds(options.clock->NowMicros());
   };
-  const PlaceSearch search(now(), options.join_timeout);
+  const PlaceSearch search(now(), options.timeouts.join);
   absl::Duration logged = search.start();
   absl::Status refusal;  // the coordinator's last one
   while (true) {
@@ -78,7 +78,7 @@ absl::StatusOr<v1::RegisterResponse> TakePlace(
     if (now() - logged >= kLogEvery) {
       spdlog::info("waiting for coordinator {} ({:.0f} of {:.0f} s): {}",
                    options.coordinator, seconds,
-                   absl::ToDoubleSeconds(options.join_timeout),
+                   absl::ToDoubleSeconds(options.timeouts.join),
                    std::string(status.message()));
       logged = now();
     }

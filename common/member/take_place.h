@@ -11,7 +11,7 @@ namespace tributary {
 // Makes this process's request for a place.
 v1::RegisterRequest MakeRegistration(const Member::Options& options);
 
-// Registers. Waits up to join_timeout for a coordinator that is not up yet and
+// Registers. Waits up to timeouts.join for a coordinator that is not up yet and
 // for a free place. Errors as Member::Join.
 absl::StatusOr<v1::RegisterResponse> TakePlace(
     const Member::Options& options, const v1::RegisterRequest& request,

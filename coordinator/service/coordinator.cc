@@ -124,9 +124,10 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(
   if (state.job_key.empty()) state.job_key = NewJobKey();
   state.heartbeat_ms = HeartbeatMs(options.job.cluster());
   state.lease_ms =
-      static_cast<uint32_t>(absl::ToInt64Milliseconds(options.lease));
-  state.start_timeout_micros = absl::ToInt64Microseconds(options.start_timeout);
-  state.loss_timeout_micros = absl::ToInt64Microseconds(options.loss_timeout);
+      static_cast<uint32_t>(absl::ToInt64Milliseconds(options.timeouts.lease));
+  state.start_timeout_micros =
+      absl::ToInt64Microseconds(options.timeouts.start);
+  state.loss_timeout_micros = absl::ToInt64Microseconds(options.timeouts.loss);
   state.start = options.start;
   state.checkpoint_key = options.checkpoint_key;
   if (options.predecessor.state != nullptr) {
@@ -138,7 +139,7 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(
   if (state.lease_ms < 3 * state.heartbeat_ms) {
     return absl::InvalidArgumentError(absl::StrCat(
         "a lease must last three heartbeats of ", state.heartbeat_ms,
-        " ms, got ", absl::FormatDuration(options.lease)));
+        " ms, got ", absl::FormatDuration(options.timeouts.lease)));
   }
   std::unique_ptr<Coordinator> coordinator(
       new Coordinator(std::move(options), std::move(state)));
@@ -153,21 +154,21 @@ Coordinator::Coordinator(Options options, JobState::Options state)
       lineage_(state.start.lineage),
       control_({.state = std::move(state),
                 .clock = options_.clock,
-                .save = options_.save_state,
-                .save_evaluations = options_.save_evaluations,
+                .save = options_.savers.state,
+                .save_evaluations = options_.savers.evaluations,
                 .predecessor = options_.predecessor,
                 .started_micros = options_.started_micros}),
-      side_({kServiceName}, options_.guard, options_.reflection) {}
+      side_({kServiceName}, options_.calls.guard, options_.calls.reflection) {}
 
 absl::Status Coordinator::Listen() {
-  options_.guard->SetJob(
+  options_.calls.guard->SetJob(
       {.name = options_.job.name(), .id = job_id_, .key = job_key_});
-  service_ = MakeCoordinatorService(&control_, options_.guard);
+  service_ = MakeCoordinatorService(&control_, options_.calls.guard);
   TRIBUTARY_ASSIGN_OR_RETURN(
-      port_,
-      PeerPort::Listen(options_.listen, options_.guard, options_.listening));
+      port_, PeerPort::Listen(options_.listen, options_.calls.guard,
+                              options_.listening));
   const v1::ClusterSpec& cluster = options_.job.cluster();
-  LimitPeers(cluster, options_.guard->connections().get());
+  LimitPeers(cluster, options_.calls.guard->connections().get());
   grpc::ServerBuilder builder;
   port_->AddTo(&builder, kMostCalls);
   builder.SetMaxReceiveMessageSize(kMaxRequestBytes);
@@ -254,7 +255,7 @@ void Coordinator::WriteManifests() {
 }
 
 CallerProof Coordinator::Proof() const {
-  return options_.proof.WithTicket(
+  return options_.calls.proof.WithTicket(
       MakeTicket(job_key_, {.job_id = job_id_, .role = v1::ROLE_COORDINATOR}));
 }
 
@@ -331,13 +332,13 @@ void Coordinator::LeaveWholeCheckpoints() {
 // lost.
 absl::Status Coordinator::HandOver(const FinalWeights& weights,
                                    uint64_t plan_epoch) {
-  if (!options_.on_weights) return absl::OkStatus();
+  if (!options_.savers.weights) return absl::OkStatus();
   const int64_t start = options_.clock->NowMicros();
   while (true) {
-    const absl::Status status = options_.on_weights(weights);
+    const absl::Status status = options_.savers.weights(weights);
     const absl::Duration spent =
         absl::Microseconds(options_.clock->NowMicros() - start);
-    if (!absl::IsResourceExhausted(status) || spent >= options_.loss_timeout ||
+    if (!absl::IsResourceExhausted(status) || spent >= options_.timeouts.loss ||
         control_.closed() || !control_.output().InForce(plan_epoch)) {
       control_.SetWaits({});
       return status;
@@ -364,7 +365,7 @@ void Coordinator::SaveWeights(const v1::Plan& plan, int64_t step,
   read.proof = Proof();
   read.clock = options_.clock;
   // Long enough for the loss of a server to be detected, which ends this plan.
-  read.timeout += options_.loss_timeout +
+  read.timeout += options_.timeouts.loss +
                   absl::Seconds(options_.job.cluster().lease_seconds());
   read.cancelled = [this, &plan] {
     return control_.closed() || !control_.output().InForce(plan.epoch());
@@ -377,7 +378,7 @@ void Coordinator::SaveWeights(const v1::Plan& plan, int64_t step,
   if (absl::IsFailedPrecondition(weights.status()) &&
       !StrategyOf(options_.job).uses_servers() &&
       now < ending->since_micros +
-                absl::ToInt64Microseconds(options_.loss_timeout)) {
+                absl::ToInt64Microseconds(options_.timeouts.loss)) {
     absl::SleepFor(kLook);  // the ranks are asked for the weights
     return;
   }

@@ -28,33 +28,42 @@ namespace tributary {
 // slow, so the synchronous gRPC API is sufficient.
 class Coordinator {
  public:
+  struct Timeouts {
+    absl::Duration lease = absl::Seconds(10);
+    // How long the job waits for all members to join.
+    absl::Duration start = absl::Minutes(10);
+    // How long the place of a lost member may stay empty.
+    absl::Duration loss = absl::Seconds(120);
+  };
+  struct Calls {
+    // Decides who may call; never null. Start tells it the job.
+    std::shared_ptr<CallGuard> guard = CallGuard::Open();
+    CallerProof proof;        // of this process, for its calls to servers
+    bool reflection = false;  // describes its services to those who may ask
+  };
+  // What is kept outside this process.
+  struct Savers {
+    StateSaver::Save state;  // as in JobControl::Options
+    EvaluationSaver::Save evaluations;
+    // Called on the coordinator's thread when all workers have finished and the
+    // final weights have been read; the servers learn only afterwards that the
+    // job is done. ResourceExhausted means that the disk is full: the call is
+    // repeated until Timeouts::loss. Any other error fails the job.
+    std::function<absl::Status(const FinalWeights&)> weights;
+  };
   struct Options {
     std::string listen = "127.0.0.1:0";  // host:port; port 0: any free one
     ListeningSockets listening;          // of `listen`; null: there are none
     v1::JobSpec job;                     // resolved
     const Clock* clock = &Clock::Real();
-    absl::Duration lease = absl::Seconds(10);
-    // How long the job waits for all members to join.
-    absl::Duration start_timeout = absl::Minutes(10);
-    // How long the place of a lost member may stay empty.
-    absl::Duration loss_timeout = absl::Seconds(120);
+    Timeouts timeouts;
     JobStart start;
     std::string checkpoint_key;  // of keyed checksums; empty: there are none
     bool hold_start = false;     // no plan before AllowStart
-    // Decides who may call; never null. Start tells it the job.
-    std::shared_ptr<CallGuard> guard = CallGuard::Open();
-    CallerProof proof;        // of this process, for its calls to servers
-    bool reflection = false;  // describes its services to those who may ask
-    // As in JobControl::Options.
-    StateSaver::Save save_state;
-    EvaluationSaver::Save save_evaluations;
+    Calls calls;
+    Savers savers;
     JobCore::Predecessor predecessor;  // its state is read by Start alone
     int64_t started_micros = 0;
-    // Called on the coordinator's thread when all workers have finished and the
-    // final weights have been read; the servers learn only afterwards that the
-    // job is done. ResourceExhausted means that the disk is full: the call is
-    // repeated until loss_timeout. Any other error fails the job.
-    std::function<absl::Status(const FinalWeights&)> on_weights;
   };
 
   // InvalidArgument: listen address, number of servers or workers, or a lease

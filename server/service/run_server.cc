@@ -267,19 +267,20 @@ absl::Status RunServer(const ServerOptions& options) {
   spdlog::info("listening on port {}, reached as {}", server->port(), address);
   TRIBUTARY_ASSIGN_OR_RETURN(
       std::unique_ptr<Member> member,
-      Member::Join(
-          {.coordinator = options.coordinator,
-           .role = v1::ROLE_SERVER,
-           .address = address,
-           .metrics_address = exporter->address(),
-           .wanted_index = options.index,
-           .join_timeout = options.join_timeout,
-           .bring_up_to_date =
-               [server = server.get()](v1::HeartbeatRequest* heartbeat) {
-                 SetFigures(server->GetStatus(), heartbeat);
-               },
-           .proof = options.access.Proof(),
-           .checkpoint_roots = options.checkpoint_roots}));
+      Member::Join({.coordinator = options.coordinator,
+                    .role = v1::ROLE_SERVER,
+                    .address = address,
+                    .metrics_address = exporter->address(),
+                    .wanted_index = options.index,
+                    .timeouts = {.join = options.join_timeout},
+                    .callbacks = {.bring_up_to_date =
+                                      [server = server.get()](
+                                          v1::HeartbeatRequest* heartbeat) {
+                                        SetFigures(server->GetStatus(),
+                                                   heartbeat);
+                                      }},
+                    .proof = options.access.Proof(),
+                    .checkpoint_roots = options.checkpoint_roots}));
   if (member->job_key().empty()) {
     return absl::FailedPreconditionError(
         "the coordinator gives no key for tickets: is its version older?");

@@ -83,11 +83,11 @@ ParameterShard::Options ServedPlan::OptionsOf(ShardSetup setup,
   options.training = std::move(setup.training);
   options.ops = setup.ops;
   options.memory = memory_;
-  options.on_fatal = std::move(setup.on_fatal);
-  options.on_checkpoint = std::move(setup.on_checkpoint);
+  options.callbacks.on_fatal = std::move(setup.on_fatal);
+  options.callbacks.on_checkpoint = std::move(setup.on_checkpoint);
   options.trace = setup.trace;
-  options.fetch_statistics = [this, ask = std::move(ask_peer)](
-                                 int64_t step, StatisticsKind kind) {
+  options.callbacks.fetch_statistics = [this, ask = std::move(ask_peer)](
+                                           int64_t step, StatisticsKind kind) {
     AskPeers(step, kind, ask);
   };
   return options;

@@ -103,8 +103,8 @@ absl::Status ParameterShard::NotFinite(const Block& block,
   const absl::Status error =
       WithCause(absl::InvalidArgumentError(why), v1::CAUSE_DIVERGENCE);
   if (options().training.nonfinite == NonFiniteAction::kFail &&
-      options().on_fatal) {
-    options().on_fatal(error);
+      options().callbacks.on_fatal) {
+    options().callbacks.on_fatal(error);
   }
   return Reject(Rejection::kNonfinite, error);
 }

@@ -67,7 +67,7 @@ void ShardBlocks::CutIfDueLocked(BlockState& block) {
 }
 
 absl::Status ShardBlocks::CutAll(int64_t steps) {
-  if (!options_.on_checkpoint) {
+  if (!options_.callbacks.on_checkpoint) {
     return absl::FailedPreconditionError("this plan writes no checkpoints");
   }
   for (auto& block : blocks_) {
@@ -87,10 +87,10 @@ void ShardBlocks::CutLocked(BlockState& block, int64_t steps) {
   const std::vector<SharedBuffer> buffers = block.State();
   std::vector<const float*> state;
   for (const SharedBuffer& buffer : buffers) state.push_back(buffer.data());
-  options_.on_checkpoint({.steps = steps,
-                          .block = &block.block(),
-                          .weights = block.Snapshot().weights,
-                          .state = std::move(state)});
+  options_.callbacks.on_checkpoint({.steps = steps,
+                                    .block = &block.block(),
+                                    .weights = block.Snapshot().weights,
+                                    .state = std::move(state)});
 }
 
 absl::Status ShardBlocks::Restore(int64_t contributions,

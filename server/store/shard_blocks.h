@@ -27,6 +27,17 @@ namespace tributary {
 
 class Ops;
 
+// What a shard calls.
+struct ShardCallbacks {
+  std::function<void(const absl::Status& why)> on_fatal;
+  // Takes a block's snapshot for a checkpoint, under the block's lock.
+  std::function<void(const BlockCut&)> on_checkpoint;
+  // Called when this shard's statistics are complete: fetches the other shards'
+  // statistics and gives them to AddStatistics. Called outside every lock;
+  // unused with one shard.
+  std::function<void(int64_t step, StatisticsKind kind)> fetch_statistics;
+};
+
 struct ShardOptions {
   const PartitionPlan* plan = nullptr;  // outlives the shard
   int shard = 0;
@@ -38,13 +49,7 @@ struct ShardOptions {
   Ops* ops = nullptr;                   // the CPU's; outlives the shard
   std::shared_ptr<SharedArena> memory;  // as in BlockState::Options
   const Clock* clock = &Clock::Real();  // measures how long updates take
-  std::function<void(const absl::Status& why)> on_fatal;
-  // Takes a block's snapshot for a checkpoint, under the block's lock.
-  std::function<void(const BlockCut&)> on_checkpoint;
-  // Called when this shard's statistics are complete: fetches the other shards'
-  // statistics and gives them to AddStatistics. Called outside every lock;
-  // unused with one shard.
-  std::function<void(int64_t step, StatisticsKind kind)> fetch_statistics;
+  ShardCallbacks callbacks;
   TraceRecorder* trace = nullptr;  // of traced steps; or null
 };
 

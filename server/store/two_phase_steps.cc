@@ -34,7 +34,7 @@ void TwoPhaseSteps::Offer(int64_t step, StatisticsKind kind, int block,
   if (complete.all) {
     Continue(step, kind);
   } else if (complete.local && shard_.options().plan->num_shards() > 1) {
-    shard_.options().fetch_statistics(step, kind);
+    shard_.options().callbacks.fetch_statistics(step, kind);
   }
 }
 

@@ -83,10 +83,10 @@ class Server {
     options.clock = &clock_;
     options.training.checkpoint_every_steps =
         options.training.clip_norm > 0 ? 2 : 0;
-    options.on_checkpoint = [](const BlockCut& cut) {
+    options.callbacks.on_checkpoint = [](const BlockCut& cut) {
       Expect(cut.steps > 0, "a cut is of a step");
     };
-    options.fetch_statistics = [](int64_t, StatisticsKind) {};
+    options.callbacks.fetch_statistics = [](int64_t, StatisticsKind) {};
     shard_ = std::make_unique<ParameterShard>(std::move(options));
   }
   ~Server() {

@@ -76,8 +76,8 @@ std::unique_ptr<ParameterClient> Cluster::Connect(
        .step_timeout = step_timeout,
        .on_waiting = nullptr,
        // Every other rank without a thread.
-       .thread_from_bytes = rank % 2 == 0 ? 0 : 1 << 30,
-       .delay_micros = std::move(delay_micros)});
+       .for_tests = {.thread_from_bytes = rank % 2 == 0 ? 0 : 1 << 30,
+                     .delay_micros = std::move(delay_micros)}});
   TRIBUTARY_EXPECT_OK(client);
   return *std::move(client);
 }
@@ -91,7 +91,7 @@ std::unique_ptr<ParameterClient> Cluster::Connect(
        .step_timeout = absl::Seconds(30),
        .transport = Transport::kSharedMemory,
        .gradient_memory = std::move(memory),
-       .thread_from_bytes = rank % 2 == 0 ? 0 : 1 << 30});
+       .for_tests = {.thread_from_bytes = rank % 2 == 0 ? 0 : 1 << 30}});
   TRIBUTARY_EXPECT_OK(client);
   return *std::move(client);
 }

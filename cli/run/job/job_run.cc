@@ -45,15 +45,16 @@ JobRun::JobRun(Options options)
       start_micros_(options_.clock->NowMicros()),
       start_wall_seconds_(WallSeconds()),
       screen_(&options_.job, options_.start.step, options_.clock,
-              options_.quiet),
-      checkpoints_(&options_.job, &options_.start, options_.checkpoint_key,
+              options_.output.quiet),
+      checkpoints_(&options_.job, &options_.start, options_.keys.checkpoint,
                    &screen_.console()),
       last_step_(options_.start.step),
       recorded_step_(options_.start.step) {}
 
 absl::StatusOr<std::unique_ptr<JobRun>> JobRun::Start(
     Options options, std::unique_ptr<RunDirectory> directory) {
-  if (!options.checkpoint_key.empty() && !options.access.encrypted()) {
+  if (!options.keys.checkpoint.empty() &&
+      !options.listening.access.encrypted()) {
     return absl::InvalidArgumentError(
         "--checkpoint-key wants TLS, because servers and workers get the key, "
         "and others could read it in clear text");
@@ -65,14 +66,14 @@ absl::StatusOr<std::unique_ptr<JobRun>> JobRun::Start(
   if (earlier) {
     TRIBUTARY_RETURN_IF_ERROR(run->Continue(*earlier));
   }
-  TRIBUTARY_RETURN_IF_ERROR(
-      run->options_.access.CheckListen(run->options_.listen));
+  TRIBUTARY_RETURN_IF_ERROR(run->options_.listening.access.CheckListen(
+      run->options_.listening.address));
   TRIBUTARY_ASSIGN_OR_RETURN(run->coordinator_,
                              Coordinator::Start(run->OptionsOfCoordinator(
                                  earlier ? &*earlier : nullptr)));
   TRIBUTARY_ASSIGN_OR_RETURN(
-      run->pages_, RunPages::Start({.listen = run->options_.metrics_listen,
-                                    .access = run->options_.pages,
+      run->pages_, RunPages::Start({.listen = run->options_.metrics.listen,
+                                    .access = run->options_.metrics.access,
                                     .clock = run->options_.clock},
                                    run->coordinator_.get(), &run->history_));
   const bool begins = !earlier && run->options_.start.step == 0;
@@ -102,32 +103,34 @@ Coordinator::Options JobRun::OptionsOfCoordinator(
     coordinator.predecessor.events = directory_->earlier_events();
     coordinator.predecessor.evaluations = evaluations_;
   }
-  coordinator.save_state = [this](const v1::CoordinatorState& state) {
+  coordinator.savers.state = [this](const v1::CoordinatorState& state) {
     RunDirectory* const directory = saving_;
     return directory ? directory->SaveState(state) : absl::OkStatus();
   };
-  coordinator.save_evaluations =
+  coordinator.savers.evaluations =
       [this](const std::vector<EvaluationRecord>& evaluations) {
         RunDirectory* const directory = saving_;
         return directory ? directory->SaveEvaluations(evaluations)
                          : absl::OkStatus();
       };
-  coordinator.guard = std::make_shared<CallGuard>(options_.access.Guard());
-  coordinator.proof = options_.access.Proof();
-  coordinator.reflection = options_.reflection;
-  coordinator.checkpoint_key = options_.checkpoint_key;
-  coordinator.listen = options_.listen;
-  coordinator.listening = options_.listening;
+  coordinator.calls.guard =
+      std::make_shared<CallGuard>(options_.listening.access.Guard());
+  coordinator.calls.proof = options_.listening.access.Proof();
+  coordinator.calls.reflection = options_.listening.reflection;
+  coordinator.checkpoint_key = options_.keys.checkpoint;
+  coordinator.listen = options_.listening.address;
+  coordinator.listening = options_.listening.sockets;
   coordinator.job = options_.job;
   coordinator.clock = options_.clock;
-  coordinator.start_timeout = options_.start_timeout;
-  coordinator.lease = absl::Seconds(options_.job.cluster().lease_seconds());
-  coordinator.loss_timeout =
+  coordinator.timeouts.start = options_.start_timeout;
+  coordinator.timeouts.lease =
+      absl::Seconds(options_.job.cluster().lease_seconds());
+  coordinator.timeouts.loss =
       absl::Seconds(StrategyOf(options_.job).timeout_seconds);
   coordinator.started_micros = static_cast<int64_t>(1e6 * start_wall_seconds_);
   coordinator.start = options_.start;
   coordinator.hold_start = true;  // until the run directory exists
-  coordinator.on_weights = [this](const FinalWeights& weights) {
+  coordinator.savers.weights = [this](const FinalWeights& weights) {
     TRIBUTARY_ASSIGN_OR_RETURN(weights_sha256_,
                                directory_->SaveWeights(weights));
     // After the job is done no worker reports its steps again.
@@ -144,7 +147,7 @@ absl::Status JobRun::OpenDirectory(std::unique_ptr<RunDirectory> directory) {
   } else if (!directory_) {
     TRIBUTARY_ASSIGN_OR_RETURN(
         directory_,
-        RunDirectory::Create(options_.run_dir, options_.job,
+        RunDirectory::Create(options_.folder.run_dir, options_.job,
                              static_cast<std::time_t>(start_wall_seconds_)));
   }
   saving_ = directory_.get();
@@ -152,7 +155,7 @@ absl::Status JobRun::OpenDirectory(std::unique_ptr<RunDirectory> directory) {
 }
 
 absl::Status JobRun::Announce() {
-  LogOptions log = options_.log;
+  LogOptions log = options_.output.log;
   log.role = "coordinator";
   log.file = directory_->LogPath("coordinator");
   TRIBUTARY_RETURN_IF_ERROR(SetUpLog(log));
@@ -160,9 +163,10 @@ absl::Status JobRun::Announce() {
                options_.job.name(), coordinator_->address());
   Register();
   // Not before, since keys in the folders of killed runs are removed.
-  if (options_.keys != nullptr) {
+  if (options_.keys.run != nullptr) {
     TRIBUTARY_RETURN_IF_ERROR(
-        options_.keys->Save(directory_->path(), PeerRole::kOperator).status());
+        options_.keys.run->Save(directory_->path(), PeerRole::kOperator)
+            .status());
   }
   directory_->lock().SetAddress(coordinator_->address());
   return absl::OkStatus();
@@ -247,7 +251,7 @@ int JobRun::Conclude(const std::string& cause) {
     return kExitFailed;
   }
   TRIBUTARY_FAILPOINT("coordinator-summary");
-  if (options_.keys != nullptr) RunKeys::Remove(directory_->path());
+  if (options_.keys.run != nullptr) RunKeys::Remove(directory_->path());
   // Servers report their last step when they learn that the job is over.
   JobUpdate last = coordinator_->control().WaitForUpdate(absl::ZeroDuration());
   if (const absl::Status status = directory_->AddTrace(last.trace);

@@ -12,13 +12,11 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "cli/jobs/job_register.h"
+#include "cli/run/job/job_run_options.h"
 #include "cli/run/job/run_checkpoints.h"
-#include "cli/run/job/run_keys.h"
 #include "cli/run/job/run_pages.h"
 #include "cli/run/job/run_screen.h"
-#include "common/host/listen_socket.h"
 #include "common/host/machine.h"
-#include "common/telemetry/log.h"
 #include "common/wire/access.h"
 #include "coordinator/core/job_plan.h"
 #include "coordinator/page/run_history.h"
@@ -42,46 +40,7 @@ inline uint64_t FilesOf(const v1::ClusterSpec& cluster) {
 // each has its own way to start the members.
 class JobRun {
  public:
-  // Stands for the checkpoint in a resume_command.
-  static constexpr char kCheckpoint[] = "CHECKPOINT";
-
-  struct Options {
-    v1::JobSpec job;      // resolved
-    std::string run_dir;  // empty: runs/NAME-DATE-TIME
-    std::string listen = "127.0.0.1:0";
-    ListeningSockets listening;  // as Coordinator::Options
-    absl::Duration start_timeout = absl::Minutes(10);
-    std::string metrics_listen;  // host:port for HTTP; empty: none
-    LogOptions log;              // its file is in the run directory
-    JobStart start;
-    // The data as `tributary-worker --check-data` has described them, for
-    // environment.json; empty: unknown.
-    std::string data_record;
-    bool quiet = false;       // prints errors alone
-    Access access;            // of the coordinator
-    PageAccess pages;         // of its metrics
-    bool reflection = false;  // as Coordinator::Options
-    // With which its checkpoints get keyed checksums; empty: they get none. The
-    // members learn it, so `access` must be encrypted.
-    std::string checkpoint_key;
-    // Of a run whose processes this process starts; null: they have others, or
-    // none. The operator's are saved in the run directory.
-    std::shared_ptr<const RunKeys> keys;
-    // The words of the command that continues this run from a checkpoint, which
-    // it gets as the word "CHECKPOINT".
-    std::vector<std::string> resume_command = {"tributary", "train", "--resume",
-                                               kCheckpoint};
-    // The same while the only checkpoint is the one that this run began with,
-    // which lacks the command's changes of the job. Empty: resume_command.
-    std::vector<std::string> restart_command = {};
-    // Its error about the declared model fails the job; may be empty.
-    std::function<absl::Status(const v1::DeclareModelRequest&)> check_model;
-    // Where the job is registered as running; empty: nowhere.
-    std::string register_folder;
-    // Continues the job in run_dir if its coordinator ended before the job did.
-    bool take_over = false;
-    const Clock* clock = &Clock::Real();
-  };
+  using Options = JobRunOptions;
 
   // Listens, then creates the run directory, unless one is given. After an
   // error there is neither. InvalidArgument: a key would travel in clear text.

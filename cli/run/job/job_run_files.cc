@@ -46,18 +46,19 @@ std::string JobRun::ResumeCommand(const RunSummary& summary,
                                   bool anywhere) const {
   if (summary.status == "done") return "";
   std::string from = options_.start.restore_from;
-  std::vector<std::string> words = options_.restart_command.empty()
-                                       ? options_.resume_command
-                                       : options_.restart_command;
+  std::vector<std::string> words = options_.commands.restart.empty()
+                                       ? options_.commands.resume
+                                       : options_.commands.restart;
   if (summary.totals.checkpoint_step > 0) {
-    words = options_.resume_command;
+    words = options_.commands.resume;
     from = options_.job.checkpoint().directory().empty()
                ? directory_->path()
                : options_.job.checkpoint().directory();
   }
   if (from.empty()) return "";
   if (anywhere) from = fs::absolute(from).lexically_normal().string();
-  std::replace(words.begin(), words.end(), std::string(kCheckpoint), from);
+  std::replace(words.begin(), words.end(),
+               std::string(JobRunOptions::Commands::kCheckpoint), from);
   return ShellText(words);
 }
 
@@ -201,11 +202,11 @@ void JobRun::Register() {
   job.name = options_.job.name();
   job.job_id = coordinator_->control().Snapshot().job_id();
   job.coordinator = coordinator_->address();
-  job.encrypted = options_.access.encrypted();
+  job.encrypted = options_.listening.access.encrypted();
   std::error_code error;
   job.run_directory = fs::canonical(directory_->path(), error).string();
   job.started_micros = static_cast<int64_t>(1e6 * start_wall_seconds_);
-  const JobRegister jobs(options_.register_folder);
+  const JobRegister jobs(options_.folder.registered_in);
   RunKeys::RemoveThoseOfGone(jobs);
   absl::StatusOr<std::unique_ptr<JobRegister::Entry>> entry =
       jobs.Add(std::move(job));

@@ -20,27 +20,28 @@
 namespace tributary {
 
 absl::StatusOr<std::optional<v1::CoordinatorState>> JobRun::FindEarlier() {
-  if (!options_.take_over || options_.run_dir.empty() ||
-      absl::IsNotFound(RunDirectory::ReadState(options_.run_dir).status())) {
+  if (!options_.folder.take_over || options_.folder.run_dir.empty() ||
+      absl::IsNotFound(
+          RunDirectory::ReadState(options_.folder.run_dir).status())) {
     return std::nullopt;
   }
   // Takes the lock first: the earlier coordinator may still be running and
   // writing.
   TRIBUTARY_ASSIGN_OR_RETURN(std::unique_ptr<RunLock> lock,
-                             RunLock::Take(options_.run_dir));
+                             RunLock::Take(options_.folder.run_dir));
   absl::StatusOr<v1::CoordinatorState> state =
-      RunDirectory::ReadState(options_.run_dir);
+      RunDirectory::ReadState(options_.folder.run_dir);
   if (absl::IsNotFound(state.status())) return std::nullopt;
   TRIBUTARY_RETURN_IF_ERROR(state.status());
   const bool over = state->phase() == v1::JOB_PHASE_DONE ||
                     state->phase() == v1::JOB_PHASE_FAILED;
-  if (over && RunDirectory::HasSummary(options_.run_dir)) {
+  if (over && RunDirectory::HasSummary(options_.folder.run_dir)) {
     return std::nullopt;  // the directory is not empty, so it is refused later
   }
   if (const std::string other = OtherJob(state->job(), options_.job);
       !other.empty()) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "run directory ", options_.run_dir,
+        "run directory ", options_.folder.run_dir,
         " holds another job that has not ended, \"", state->job().name(),
         "\": ", other, "; give its job, or another --run-dir"));
   }

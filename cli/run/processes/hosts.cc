@@ -212,18 +212,17 @@ std::vector<std::string> Host::Command(std::vector<std::string> program) const {
   return words;
 }
 
-absl::StatusOr<Hosts> Hosts::Create(const HostOptions& options,
-                                    absl::string_view listen) {
-  if (IsSlurmLaunch(options.launch)) return OfSlurm(options, listen);
+absl::StatusOr<Hosts> Hosts::Create(const HostOptions& options) {
+  if (IsSlurmLaunch(options.launch)) return OfSlurm(options);
   Hosts hosts;
   hosts.insecure_groups_ = options.insecure_groups;
-  hosts.listen_ = std::string(listen);
+  hosts.listen_ = options.listen;
   if (options.worker_hosts.empty()) return hosts;
   TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<std::string> workers,
                              ReadHosts("--worker-hosts", options.worker_hosts));
   TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<std::string> servers,
                              ReadHosts("--server-hosts", options.server_hosts));
-  TRIBUTARY_RETURN_IF_ERROR(CheckReachable(listen));
+  TRIBUTARY_RETURN_IF_ERROR(CheckReachable(options.listen));
   TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<std::string> launcher,
                              ReadLauncher(options.launch));
   for (const std::string& name : workers) {
@@ -236,8 +235,7 @@ absl::StatusOr<Hosts> Hosts::Create(const HostOptions& options,
   return hosts;
 }
 
-absl::StatusOr<Hosts> Hosts::OfSlurm(const HostOptions& options,
-                                     absl::string_view listen) {
+absl::StatusOr<Hosts> Hosts::OfSlurm(const HostOptions& options) {
   if (!options.worker_hosts.empty()) {
     return absl::InvalidArgumentError(
         "--launch slurm: the hosts are the nodes of the allocation, so "
@@ -256,12 +254,12 @@ absl::StatusOr<Hosts> Hosts::OfSlurm(const HostOptions& options,
     if (node.name == options.slurm.this_node) here = &hosts.workers_.back();
   }
   hosts.servers_ = hosts.workers_;
-  if (listen == kListenHere && here != nullptr) {
+  if (options.listen == kListenHere && here != nullptr) {
     hosts.listen_ = here->At(0);
     return hosts;
   }
-  hosts.listen_ = std::string(listen);
-  TRIBUTARY_RETURN_IF_ERROR(CheckReachable(listen));
+  hosts.listen_ = options.listen;
+  TRIBUTARY_RETURN_IF_ERROR(CheckReachable(options.listen));
   return hosts;
 }
 

@@ -12,8 +12,12 @@
 
 namespace tributary {
 
-// The hosts that a command line names for servers and workers.
+// The coordinator's address unless the user gives another one.
+inline constexpr char kListenHere[] = "127.0.0.1:0";
+
+// Where a command line wants the processes of a run.
 struct HostOptions {
+  std::string listen = kListenHere;       // HOST:PORT of the coordinator
   std::vector<std::string> worker_hosts;  // empty: all on this machine
   std::vector<std::string> server_hosts;  // empty: the workers' hosts
   // BatchMode: never ask for a password, because no user is there to type it.
@@ -22,9 +26,6 @@ struct HostOptions {
   SlurmOptions slurm;  // for a launch by Slurm, whose nodes are the hosts
   bool insecure_groups = false;  // of workers (AddInsecureGroupsFlag)
 };
-
-// The coordinator's address unless the user gives another one.
-inline constexpr char kListenHere[] = "127.0.0.1:0";
 
 // --listen: the address at which members and `tributary status` reach the
 // coordinator.
@@ -64,12 +65,11 @@ class Hosts {
  public:
   Hosts() = default;  // all on this machine
 
-  // `listen`: HOST:PORT of the coordinator in this process. InvalidArgument: an
-  // invalid host name, an invalid launcher, or a `listen` address that the
-  // hosts cannot reach. NotFound: there is no such launcher.
-  // FailedPrecondition: Slurm does not tell the nodes of an allocation.
-  static absl::StatusOr<Hosts> Create(const HostOptions& options,
-                                      absl::string_view listen);
+  // InvalidArgument: an invalid host name, an invalid launcher, or an address
+  // of the coordinator that the hosts cannot reach. NotFound: there is no such
+  // launcher. FailedPrecondition: Slurm does not tell the nodes of an
+  // allocation.
+  static absl::StatusOr<Hosts> Create(const HostOptions& options);
 
   // True when hosts were given, so that launchers start the processes.
   bool given() const { return !workers_.empty(); }
@@ -87,8 +87,7 @@ class Hosts {
  private:
   static Host InTurn(const std::vector<Host>& hosts, int index);
   // The nodes of an allocation, with Slurm's own launcher.
-  static absl::StatusOr<Hosts> OfSlurm(const HostOptions& options,
-                                       absl::string_view listen);
+  static absl::StatusOr<Hosts> OfSlurm(const HostOptions& options);
 
   std::string listen_ = kListenHere;
   bool insecure_groups_ = false;

@@ -179,17 +179,16 @@ class ProgramRun {
     log.standard_error = false;  // the screen shows the progress
     absl::StatusOr<std::unique_ptr<JobRun>> started = JobRun::Start(
         {.job = job,
-         .listen = address,
-         .listening = listening,
-         .metrics_listen = options_.telemetry.metrics_listen,
-         .log = log,
          .start = options_.resume ? options_.resume->start : JobStart{},
-         .access = access_.coordinator,
-         .pages = access_.pages,
-         .checkpoint_key = options_.checkpoint_key,
-         .keys = access_.keys,
-         .resume_command = options_.resume_command,
-         .restart_command = options_.restart_command,
+         .folder = {.registered_in = JobRegisterFolder()},
+         .listening = {.address = address,
+                       .sockets = listening,
+                       .access = access_.coordinator},
+         .metrics = {.listen = options_.telemetry.metrics_listen,
+                     .access = access_.pages},
+         .output = {.log = log},
+         .keys = {.checkpoint = options_.checkpoint_key, .run = access_.keys},
+         .commands = options_.commands,
          .check_model =
              [&job](const v1::DeclareModelRequest& model) {
                std::vector<int64_t> sizes;
@@ -197,8 +196,7 @@ class ProgramRun {
                  sizes.push_back(p.size());
                }
                return CheckMemoryOfProgram(job, sizes);
-             },
-         .register_folder = JobRegisterFolder()},
+             }},
         std::move(directory_));
     if (!started.ok()) return GiveUp(started.status());
     if (registered_) registered_->Leave();

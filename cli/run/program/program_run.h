@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/run/job/job_run_options.h"
 #include "cli/run/resume.h"
 #include "common/command_line/telemetry_options.h"
 #include "common/job/program/program_job.h"
@@ -17,8 +18,7 @@ struct ProgramRunOptions {
   v1::JobSpec base;         // of the source (ParseProgramBase)
   // The program's path and its arguments.
   std::vector<std::string> command;
-  std::vector<std::string> resume_command;   // JobRun::Options
-  std::vector<std::string> restart_command;  // the same
+  JobRunOptions::Commands commands;
   // Starts the program once: it starts the ranks itself.
   bool once = false;
   std::string run_dir;                 // empty: runs/NAME-DATE-TIME
@@ -26,7 +26,7 @@ struct ProgramRunOptions {
   TelemetryOptions telemetry;
   std::optional<ResumePoint> resume;
   bool insecure = false;       // without TLS
-  std::string checkpoint_key;  // JobRun::Options
+  std::string checkpoint_key;  // JobRunOptions
 };
 
 // Runs a program as the ranks of a job, with the coordinator in this process

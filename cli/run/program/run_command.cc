@@ -141,7 +141,7 @@ absl::Status Complete(const std::vector<std::string>& words,
 std::vector<std::string> ResumeCommand(const std::vector<std::string>& given,
                                        const std::vector<std::string>& words) {
   std::vector<std::string> command = {"tributary", "run", "--resume",
-                                      JobRun::kCheckpoint};
+                                      JobRunOptions::Commands::kCheckpoint};
   command.insert(command.end(), given.begin(), given.end());
   command.insert(command.end(), words.begin(), words.end());
   return command;
@@ -153,11 +153,11 @@ int Run(RunOptions options, const std::vector<std::string>& words,
     PrintError(status.message());
     return kExitRefused;
   }
-  options.run.resume_command =
+  options.run.commands.resume =
       ResumeCommand(given({"--resume", "--run-dir", "--job", "--set",
                            "--servers", "--workers"}),
                     words);
-  options.run.restart_command =
+  options.run.commands.restart =
       ResumeCommand(given({"--resume", "--run-dir"}), words);
   Interrupts::Install();
   return RunProgram(options.run);

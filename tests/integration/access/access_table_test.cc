@@ -152,8 +152,8 @@ class AccessTableTest : public testing::TemporaryFolderTest {
     options.job.mutable_strategy()->mutable_parameter_server();
     const auto guard = std::make_shared<CallGuard>(CallGuard::Options{
         .tls = Tls(Issue(authority_, PeerRole::kCoordinator)), .token = token});
-    options.guard = guard;
-    options.reflection = true;
+    options.calls.guard = guard;
+    options.calls.reflection = true;
     *coordinator = Coordinator::Start(std::move(options)).value();
     guard->SetJob(JobOf());  // so that this test knows the key
   }

@@ -43,7 +43,7 @@ class LostPlaceTest : public ::testing::Test {
     options.job.mutable_cluster()->set_servers(1);
     options.job.mutable_cluster()->set_workers(2);
     options.job.mutable_strategy()->mutable_parameter_server();
-    options.guard = std::make_shared<CallGuard>(CallGuard::Options{});
+    options.calls.guard = std::make_shared<CallGuard>(CallGuard::Options{});
     coordinator_ = Coordinator::Start(std::move(options)).value();
     coordination_ = v1::CoordinatorService::NewStub(grpc::CreateChannel(
         coordinator_->address(), grpc::InsecureChannelCredentials()));

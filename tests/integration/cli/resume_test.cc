@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "absl/strings/str_cat.h"
 #include "tests/testing/paths.h"
 #include "tests/testing/running_process.h"
 #include "tests/testing/temporary_folder.h"
@@ -141,6 +142,57 @@ TEST_F(ResumeTest, TheLineThatContinuesARunKeepsItsOptions) {
   EXPECT_THAT(output_, HasSubstr(" --set training.epochs=2 --set "
                                  "training.optimizer.sgd.learning_rate=1e30 "
                                  "--workers 2 --log-format json\n"));
+}
+
+TEST_F(ResumeTest, AnErrorInTheJobNamesTheFileOfTheRun) {
+  Train(8, "run");
+  const auto resume = [&] {
+    EXPECT_EQ(Run({"train", "--resume", "run", "--set",
+                   "model.sequential.0.linear.out=33"}),
+              2);
+    return output_;
+  };
+  EXPECT_THAT(resume(), HasSubstr("tributary: run/job.yaml:"));
+  Write("run/job.yaml", "another: job\n");
+  EXPECT_THAT(resume(), HasSubstr("tributary: the job of run/checkpoints/"));
+}
+
+// One changed number is detected; equal rows in another file are not.
+TEST_F(ResumeTest, ItTellsThatTheDataHaveChanged) {
+  std::string rows = "a,b\n", changed = "a,b\n";
+  for (int i = 0; i < 40; ++i) {
+    absl::StrAppend(&rows, i % 7, ",", i % 5, "\n");
+    absl::StrAppend(&changed, i == 20 ? 3.5 : i % 7, ",", i % 5, "\n");
+  }
+  Write("rows.csv", rows);
+  Write("moved.csv", rows);
+  Write("changed.csv", changed);
+  Write("job.yaml", R"(name: rows
+model: {sequential: [linear: {in: 1, out: 1}]}
+data:
+  train: {csv: {path: rows.csv, header: true, columns: {label: b, numeric: [a]}}}
+  batch_size: 10
+training: {epochs: 2, loss: mse, optimizer: {sgd: {learning_rate: 0.01}}}
+checkpoint: {every_steps: 8}
+cluster: {servers: 1, workers: 1}
+)");
+  EXPECT_EQ(Run({"train", "job.yaml", "--run-dir", "half", "--set",
+                 "training.epochs=1"}),
+            0)
+      << output_;
+  EXPECT_EQ(Run({"train", "job.yaml", "--run-dir", "whole"}), 0) << output_;
+  const auto resume = [&](const std::string& run) {
+    EXPECT_EQ(Resume("half", run,
+                     {"--set", "data.train.csv.path=" + Path(run + ".csv")}),
+              0)
+        << output_;
+    return output_;
+  };
+  constexpr char kTold[] = "the training data are not those of the checkpoint";
+  EXPECT_THAT(resume("moved"), Not(HasSubstr(kTold)));
+  EXPECT_EQ(Summary("moved")["weights_sha256"],
+            Summary("whole")["weights_sha256"]);
+  EXPECT_THAT(resume("changed"), HasSubstr(kTold));
 }
 
 TEST_F(ResumeTest, CheckpointsAreFoundWhereTheRunsJobPutThem) {

@@ -295,57 +295,6 @@ training: {steps: 5, loss: cross_entropy, optimizer: adam}
   EXPECT_FALSE(std::filesystem::exists(Path("run")));
 }
 
-TEST_F(TrainTest, AnErrorInAResumedJobNamesTheFileOfTheRun) {
-  auto first = Train({"--set", "checkpoint.every_steps=50"});
-  ASSERT_EQ(first->Wait(kSoon), 0) << first->output();
-  const auto resume = [&] {
-    auto train = Start({"tributary", "train", "--resume", "run", "--set",
-                        "model.sequential.0.linear.out=33"});
-    EXPECT_EQ(train->Wait(kSoon), 2);
-    return train->output();
-  };
-  EXPECT_THAT(resume(), HasSubstr("tributary: run/job.yaml:"));
-  Write("run/job.yaml", "another: job\n");
-  EXPECT_THAT(resume(), HasSubstr("tributary: the job of run/checkpoints/"));
-}
-
-// One changed number is detected; equal rows in another file are not.
-TEST_F(TrainTest, ResumeTellsThatTheDataHaveChanged) {
-  std::string rows = "a,b\n", changed = "a,b\n";
-  for (int i = 0; i < 40; ++i) {
-    absl::StrAppend(&rows, i % 7, ",", i % 5, "\n");
-    absl::StrAppend(&changed, i == 20 ? 3.5 : i % 7, ",", i % 5, "\n");
-  }
-  Write("rows.csv", rows);
-  Write("job.yaml", R"(name: rows
-model: {sequential: [linear: {in: 1, out: 1}]}
-data:
-  train: {csv: {path: rows.csv, header: true, columns: {label: b, numeric: [a]}}}
-  batch_size: 10
-training: {epochs: 4, loss: mse, optimizer: {sgd: {learning_rate: 0.01}}}
-checkpoint: {every_steps: 8}
-cluster: {servers: 1, workers: 1}
-)");
-  auto half = Train({"--set", "training.epochs=2"});
-  ASSERT_EQ(half->Wait(kSoon), 0) << half->output();
-  const auto resume = [&](const std::string& run) {
-    auto train = Start({"tributary", "train", "--resume", "run", "--run-dir",
-                        run, "--set", "training.epochs=4", "--set",
-                        "data.train.csv.path=" + Path(run + ".csv")});
-    EXPECT_EQ(train->Wait(kSoon), 0) << train->output();
-    return train->output();
-  };
-  constexpr char kTold[] = "the training data are not those of the checkpoint";
-  Write("moved.csv", rows);
-  EXPECT_THAT(resume("moved"), Not(HasSubstr(kTold)));
-  auto whole = Start({"tributary", "train", "job.yaml", "--run-dir", "whole"});
-  ASSERT_EQ(whole->Wait(kSoon), 0) << whole->output();
-  EXPECT_EQ(Summary("moved")["weights_sha256"],
-            Summary("whole")["weights_sha256"]);
-  Write("changed.csv", changed);
-  EXPECT_THAT(resume("changed"), HasSubstr(kTold));
-}
-
 TEST_F(TrainTest, StatusShowsTheRunningJob) {
   auto train = Train({"--set", "training.epochs=1000000"});
   const std::string address = Address(*train);

@@ -107,7 +107,7 @@ class Training {
     options.step_timeout = absl::Seconds(30);
     options.transport = arena ? Transport::kSharedMemory : Transport::kGrpc;
     options.gradient_memory = std::move(arena);
-    options.thread_from_bytes = 0;
+    options.for_tests.thread_from_bytes = 0;
     options.total_samples = [](int64_t) { return kSamples; };
     return ParameterClient::Connect(options).value();
   }

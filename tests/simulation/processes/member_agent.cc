@@ -47,7 +47,7 @@ void MemberAgent::Call(const char* what, Kind kind, absl::Duration timeout,
 }
 
 void MemberAgent::Join() {
-  search_.emplace(Now(), MemberOptions::kJoinTimeout);
+  search_.emplace(Now(), MemberTimeouts::kJoin);
   TryToJoin();
 }
 
@@ -62,7 +62,7 @@ void MemberAgent::TryToJoin() {
          }
          place_ = *std::move(place);
          state_.emplace(options_.registration.role(), place_, "coordinator",
-                        absl::ToInt64Microseconds(MemberOptions::kLostTimeout),
+                        absl::ToInt64Microseconds(MemberTimeouts::kLost),
                         options_.world->now());
          TRIBUTARY_TRACE(*options_.world, options_.process->name(), " (pid ",
                          options_.process->pid(), ") has place ", index(),

@@ -50,8 +50,9 @@ TransferRound::Driver DriverFor(const ParameterClient::Options& options,
       if (IsHeld(options, mesh, block)) bytes += block.bytes();
     }
   }
-  return bytes < options.thread_from_bytes ? TransferRound::Driver::kCaller
-                                           : TransferRound::Driver::kOwnThread;
+  return bytes < options.for_tests.thread_from_bytes
+             ? TransferRound::Driver::kCaller
+             : TransferRound::Driver::kOwnThread;
 }
 
 class GrpcParameterClient final : public ParameterClient {
@@ -67,13 +68,12 @@ class GrpcParameterClient final : public ParameterClient {
                options_.gradient_memory, options_.rank, options_.proof.ticket(),
                partition_.num_shards()),
         round_(DriverFor(options_, partition_, mesh_), options_.proof,
-               options_.plan.unanswered_blocks(), options_.delay_micros,
-               options_.on_waiting) {
+               options_.plan.unanswered_blocks(),
+               options_.for_tests.delay_micros, options_.on_waiting) {
     for (const std::string& server : options_.plan.servers()) {
       stubs_.push_back(std::make_unique<grpc::GenericStub>(
           DataChannel(server, options_.proof.ForChannel(PeerRole::kServer))));
       versions_.emplace_back(partition_.blocks(versions_.size()).size(), 0);
-      num_blocks_ += versions_.back().size();
     }
   }
 
@@ -154,7 +154,7 @@ class GrpcParameterClient final : public ParameterClient {
     weights_.assign(weights.begin(), weights.end());
     newest_version_ = 0;
     flights_.clear();
-    flights_.reserve(num_blocks_);
+    flights_.reserve(partition_.num_blocks());
     round_.Begin(options_.step_timeout);
   }
 
@@ -179,7 +179,7 @@ class GrpcParameterClient final : public ParameterClient {
 
   void PushPull(const Block& block) override {
     // More would move the flights, to which the network thread has pointers.
-    TRIBUTARY_CHECK(flights_.size() < num_blocks_);
+    TRIBUTARY_CHECK(flights_.size() < flights_.capacity());
     flights_.push_back({.begin_micros = NowMicros()});
     Flight* const flight = &flights_.back();
     const auto push = std::make_shared<Push>(
@@ -336,12 +336,12 @@ class GrpcParameterClient final : public ParameterClient {
             payload, link->Weights(response.shared_offset(), block.bytes()));
       }
     }
-    const auto damaged = [] {
-      return absl::DataLossError("weights were damaged on the way");
-    };
+    constexpr char kDamaged[] = "weights were damaged on the way";
     if (payload.size() != static_cast<size_t>(block.weights_bytes())) {
       // A damaged frame can have lost its payload field.
-      if (payload.ScanFloats().crc32c != response.crc32c()) return damaged();
+      if (payload.ScanFloats().crc32c != response.crc32c()) {
+        return absl::DataLossError(kDamaged);
+      }
       return absl::InternalError(
           absl::StrCat("server answered with ", payload.size(),
                        " bytes of weights, wanted ", block.weights_bytes()));
@@ -352,15 +352,13 @@ class GrpcParameterClient final : public ParameterClient {
       crc32c = DecodeFloats(*slice.weights_encoding, slice.size(), &reader,
                             weights_[slice.parameter] + slice.begin, crc32c);
     }
-    if (crc32c != response.crc32c()) return damaged();
+    if (crc32c != response.crc32c()) return absl::DataLossError(kDamaged);
     round_.bytes_received += payload.size();
     if constexpr (std::is_same_v<Response, v1::PushPullResponse>) {
       if (response.skipped()) ++skipped_blocks_;
     }
     VersionOf(block) = response.version();
-    if (response.version() > newest_version_) {
-      newest_version_ = response.version();
-    }
+    newest_version_ = std::max(newest_version_.load(), response.version());
     return absl::OkStatus();
   }
 
@@ -377,7 +375,6 @@ class GrpcParameterClient final : public ParameterClient {
   int64_t step_ = 0;
   std::atomic<int64_t> newest_version_{0};
   std::vector<std::vector<int64_t>> versions_;  // [shard][block]
-  size_t num_blocks_ = 0;
   std::vector<Flight> flights_;
   std::atomic<size_t> skipped_blocks_{0};  // whose answers say so
   std::vector<double> learning_rates_;     // empty: the schedule's

@@ -33,6 +33,15 @@ class ParameterClient {
   // The rank of a client that only pulls: it holds every block.
   static constexpr uint32_t kObserver = UINT32_MAX;
 
+  // What tests set.
+  struct ForTests {
+    // A rank that holds fewer bytes of weights has no network thread. The
+    // calling thread sends in PushPull and receives in the calls that wait.
+    int64_t thread_from_bytes = 256 << 10;
+    // The delay, in microseconds, of the next message to or from a server.
+    // Called from several threads.
+    std::function<int64_t()> delay_micros;
+  };
   struct Options {
     v1::Plan plan;
     uint32_t rank = 0;
@@ -56,15 +65,10 @@ class ParameterClient {
     // words, or for an answer of the server of a shard), and with an empty text
     // when it continues. Called on the thread that waits.
     std::function<void(const v1::Wait&)> on_waiting;
-    // A rank that holds fewer bytes of weights has no network thread. The
-    // calling thread sends in PushPull and receives in the calls that wait.
-    int64_t thread_from_bytes = 256 << 10;
     // The samples of all ranks in the step of BeginStep, which a push announces
     // (PushPullRequest.total_samples); null: it announces none.
     std::function<uint64_t(int64_t step)> total_samples;
-    // For tests of timing: the delay, in microseconds, of the next message to
-    // or from a server. Called from several threads.
-    std::function<int64_t()> delay_micros;
+    ForTests for_tests;
     // Records the pushes of traced steps; null: none is traced. Outlives the
     // client.
     TraceRecorder* trace = nullptr;

@@ -87,7 +87,7 @@ absl::StatusOr<std::unique_ptr<ParameterClient>> ConnectClient(
              member.SetWaitingFor(wait);
            },
        .total_samples = TotalSamples(parts, SyncTraitsOf(member.job())),
-       .delay_micros = parts.delay_micros,
+       .for_tests = {.delay_micros = parts.delay_micros},
        .trace = member.trace()});
 }
 

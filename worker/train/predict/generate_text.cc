@@ -81,8 +81,8 @@ int32_t DrawToken(absl::Span<const float> logits, double temperature,
   return static_cast<int32_t>(drawn - sums.begin());
 }
 
-absl::Status GenerateText(Predictor* predictor,
-                          const GenerateOptions& options) {
+absl::Status GenerateText(Predictor* predictor, const GenerateOptions& options,
+                          const std::string& output) {
   if (!predictor->preprocessing().has_text()) {
     return absl::InvalidArgumentError(
         "--generate wants a model that was trained on a text");
@@ -115,7 +115,7 @@ absl::Status GenerateText(Predictor* predictor,
     written += TokenBytes(text, next);
   }
   if (text.tokens() == v1::TextSource::CHARACTERS) written += '\n';
-  return WriteText(written, options.output);
+  return WriteText(written, output);
 }
 
 }  // namespace tributary

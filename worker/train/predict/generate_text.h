@@ -12,18 +12,19 @@
 namespace tributary {
 
 struct GenerateOptions {
-  int64_t tokens = 0;
+  int64_t tokens = 0;  // 0: none are wanted
   std::string prompt;
   uint64_t seed = 1;
-  double temperature = 1;
-  std::string output;  // a file; empty: standard output
+  double temperature = 1;  // 0: always the most probable token
 };
 
 // Writes the prompt and `tokens` tokens that the model continues it with, each
 // drawn by its probability given those before. The text is a function of model,
 // prompt, seed and temperature. InvalidArgument: the model is not causal, or
-// the prompt is empty or has tokens that the training text lacks.
-absl::Status GenerateText(Predictor* predictor, const GenerateOptions& options);
+// the prompt is empty or has tokens that the training text lacks. output: a
+// file; empty: standard output.
+absl::Status GenerateText(Predictor* predictor, const GenerateOptions& options,
+                          const std::string& output);
 
 // The token drawn from these logits: each with the probability softmax(logits /
 // temperature); with temperature 0 the first of the largest. `uniform` is in

@@ -100,12 +100,8 @@ absl::Status Predict(const PredictionOptions& options) {
                              Predictor::Open(options.predict, options.weights));
   TRIBUTARY_RETURN_IF_ERROR(CheckText(*predictor));
   NoteBest(options, predictor->weights());
-  if (options.generate > 0) {
-    return GenerateText(predictor.get(), {.tokens = options.generate,
-                                          .prompt = options.prompt,
-                                          .seed = options.seed,
-                                          .temperature = options.temperature,
-                                          .output = options.output});
+  if (options.generate.tokens > 0) {
+    return GenerateText(predictor.get(), options.generate, options.output);
   }
   TRIBUTARY_ASSIGN_OR_RETURN(const std::unique_ptr<InputRows> input,
                              OpenInput(predictor->preprocessing(),

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
 #include <string>
+
+#include "worker/train/predict/generate_text.h"
 
 namespace tributary {
 
@@ -21,10 +22,7 @@ struct PredictionOptions {
   // Without an input: the run's set to evaluate, "test", "validation" or
   // "train".
   std::string data = "test";
-  int64_t generate = 0;  // tokens to generate instead of predicting
-  std::string prompt;
-  uint64_t seed = 1;
-  double temperature = 1;  // 0: always the most probable token
+  GenerateOptions generate;  // of a text instead of predictions
 
   bool wanted() const { return !predict.empty() || !evaluate.empty(); }
 };

@@ -69,7 +69,7 @@ absl::Status RankWork::OpenDevice() {
       options_.device == v1::DEVICE_AUTO ? job_.device() : options_.device;
   TRIBUTARY_ASSIGN_OR_RETURN(ops_, MakeOps(device, LocalRank(options_, member_),
                                            job_.training().precision()));
-  if (StrategyOf(job_).one_process() && !options_.adopted) {
+  if (StrategyOf(job_).one_process() && !options_.in_process.adopted) {
     tools_.adoptions.Adopt(OtherRanks(member_));
   }
   spdlog::info("device: {}", ops_->device_name());
@@ -88,12 +88,12 @@ absl::Status RankWork::OpenDevice() {
 absl::Status RankWork::Declare() {
   for (const std::string& file : FilesOfJob(job_)) {
     TRIBUTARY_RETURN_IF_ERROR(
-        CheckBelow(file, options_.data_roots, "--data-root"));
+        CheckBelow(file, options_.roots.data, "--data-root"));
   }
   TRIBUTARY_RETURN_IF_ERROR(OpenDevice());
   TRIBUTARY_ASSIGN_OR_RETURN(
-      data_, options_.shared_data->Open(job_.data(),
-                                        TargetKindOf(job_.training().loss())));
+      data_, options_.in_process.shared_data->Open(
+                 job_.data(), TargetKindOf(job_.training().loss())));
   for (const std::string& warning : data_->warnings) {
     spdlog::warn("{}", warning);
   }
@@ -247,7 +247,7 @@ absl::Status RankWork::TrainSteps() {
                    .schedule = std::move(schedule),
                    .synchronizer = synchronizer_.get(),
                    .trace = member_.trace(),
-                   .slow_down = options_.slow_down});
+                   .slow_down = options_.for_tests.slow_down});
   return trainer.Run(step_);
 }
 
@@ -272,7 +272,7 @@ absl::Status RankWork::TrainPlan() {
            .recomputes = recomputes_,
            .on_silent_shard =
                [this](int shard) { tools_.metrics.SetSilentShard(shard); },
-           .delay_micros = options_.delay_micros},
+           .delay_micros = options_.for_tests.delay_micros},
           plan_));
   TRIBUTARY_RETURN_IF_ERROR(AddProbe());
   tools_.canceller.Attach(

@@ -96,7 +96,7 @@ class RankWork final : private TrainingJob, private DrivenRank {
             .ops = ops_.get(),
             .coordinator = options_.coordinator,
             .access = &options_.access,
-            .local_meshes = options_.local_meshes};
+            .local_meshes = options_.in_process.local_meshes};
   }
 
   const WorkerOptions& options_;

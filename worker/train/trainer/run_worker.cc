@@ -24,8 +24,10 @@ absl::Status RunWorker(const WorkerOptions& given) {
   LocalMeshes local_meshes;
   SharedData shared_data;
   WorkerOptions options = given;
-  if (options.local_meshes == nullptr) options.local_meshes = &local_meshes;
-  if (options.shared_data == nullptr) options.shared_data = &shared_data;
+  if (options.in_process.local_meshes == nullptr)
+    options.in_process.local_meshes = &local_meshes;
+  if (options.in_process.shared_data == nullptr)
+    options.in_process.shared_data = &shared_data;
   TRIBUTARY_ASSIGN_OR_RETURN(const std::unique_ptr<Exporter> exporter,
                              Exporter::Start({.listen = options.metrics_listen,
                                               .role = "worker",
@@ -34,12 +36,12 @@ absl::Status RunWorker(const WorkerOptions& given) {
     return Health{false, absl::StrCat("waits for a place at coordinator ",
                                       options.coordinator)};
   });
-  if (!options.adopted) TRIBUTARY_FAILPOINT("worker-started");
+  if (!options.in_process.adopted) TRIBUTARY_FAILPOINT("worker-started");
   Canceller canceller;
   Adoptions adoptions([&options](uint32_t rank) {
     WorkerOptions adopted = options;
     adopted.index = rank;
-    adopted.adopted = true;
+    adopted.in_process.adopted = true;
     adopted.metrics_listen.clear();
     adopted.pages.health_listen.clear();
     return RunWorker(adopted);
@@ -52,7 +54,7 @@ absl::Status RunWorker(const WorkerOptions& given) {
            .role = v1::ROLE_WORKER,
            .metrics_address = exporter->address(),
            .wanted_index = options.index,
-           .join_timeout = options.join_timeout,
+           .timeouts = {.join = options.join_timeout},
            .callbacks = {
                .on_end =
                    [&](const absl::Status& status) {
@@ -67,10 +69,10 @@ absl::Status RunWorker(const WorkerOptions& given) {
                      adoptions.Adopt(ranks);
                    }},
            .proof = options.access.Proof(),
-           .checkpoint_roots = options.checkpoint_roots}));
+           .checkpoint_roots = options.roots.checkpoints}));
   TRIBUTARY_RETURN_IF_ERROR(CheckHasModel(
       member->job(), absl::StrCat("coordinator ", options.coordinator)));
-  if (!options.adopted) SetLogIndex(member->index());
+  if (!options.in_process.adopted) SetLogIndex(member->index());
   joining = Exporter::Handle();
   const Exporter::Handle health = exporter->AddHealthCheck(
       [&member] { return HealthOf(member->Contact(), member->waiting_for()); });

@@ -31,18 +31,22 @@ struct WorkerOptions {
   absl::Duration join_timeout = absl::Minutes(10);
   Access access;
   PageAccess pages;
-  // Folders below which the job's data, and its checkpoints, must lie; empty:
-  // anywhere.
-  std::vector<std::string> data_roots, checkpoint_roots;
-  bool adopted = false;  // runs beside another rank of this process
-  // Shared by the ranks of this process, if there are others; must outlive the
-  // worker.
-  LocalMeshes* local_meshes = nullptr;
-  SharedData* shared_data = nullptr;
-  // For tests of timing, see ParameterClient.
-  std::function<int64_t()> delay_micros;
-  // For tests of stragglers: stretches every step's computation by this factor.
-  double slow_down = 1;
+  // Folders below which these must lie; empty: anywhere.
+  struct Roots {
+    std::vector<std::string> data, checkpoints;
+  } roots;
+  // What the ranks of this process share, if there are others.
+  struct InProcess {
+    bool adopted = false;                 // runs beside another rank
+    LocalMeshes* local_meshes = nullptr;  // both outlive the worker
+    SharedData* shared_data = nullptr;
+  } in_process;
+  struct ForTests {
+    // Of timing, see ParameterClient.
+    std::function<int64_t()> delay_micros;
+    // Of stragglers: stretches every step's computation by this factor.
+    double slow_down = 1;
+  } for_tests;
   // Steps in which each rank writes down what it computes (step_probe.h).
   struct Probe {
     std::string folder;      // empty: none

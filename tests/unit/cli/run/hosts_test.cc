@@ -25,11 +25,11 @@ constexpr char kListen[] = "10.0.0.1:0";
 // Of a launcher that every machine has.
 absl::StatusOr<Hosts> Make(Words workers, Words servers = {},
                            std::string launch = "/bin/sh {host}",
-                           absl::string_view listen = kListen) {
-  return Hosts::Create({.worker_hosts = std::move(workers),
+                           std::string listen = kListen) {
+  return Hosts::Create({.listen = std::move(listen),
+                        .worker_hosts = std::move(workers),
                         .server_hosts = std::move(servers),
-                        .launch = std::move(launch)},
-                       listen);
+                        .launch = std::move(launch)});
 }
 
 TEST(HostsTest, WithoutAnyEverythingIsOnThisMachine) {
@@ -176,11 +176,11 @@ class SlurmHostsTest : public testing::TemporaryFolderTest {
 
 absl::StatusOr<Hosts> OfSlurm(std::string launch = "slurm",
                               std::string this_node = "n2",
-                              absl::string_view listen = kListenHere) {
+                              std::string listen = kListenHere) {
   return Hosts::Create(
-      {.launch = std::move(launch),
-       .slurm = {.node_list = "n[1-2]", .this_node = std::move(this_node)}},
-      listen);
+      {.listen = std::move(listen),
+       .launch = std::move(launch),
+       .slurm = {.node_list = "n[1-2]", .this_node = std::move(this_node)}});
 }
 
 TEST_F(SlurmHostsTest, NodesAreAskedForAndReachedAtTheirAddresses) {
@@ -218,13 +218,12 @@ TEST_F(SlurmHostsTest, OutsideOfTheNodesAnAddressIsWanted) {
 }
 
 TEST_F(SlurmHostsTest, WhatSlurmDoesNotTellIsAnError) {
-  EXPECT_THAT(Hosts::Create({.launch = "slurm"}, kListenHere),
+  EXPECT_THAT(Hosts::Create({.launch = "slurm"}),
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        "--launch slurm: wanted an allocation of Slurm"));
-  EXPECT_THAT(
-      Hosts::Create({.worker_hosts = {"a"}, .launch = "slurm"}, kListen),
-      StatusIs(absl::StatusCode::kInvalidArgument,
-               "--worker-hosts is not wanted"));
+  EXPECT_THAT(Hosts::Create({.worker_hosts = {"a"}, .launch = "slurm"}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "--worker-hosts is not wanted"));
   Scontrol("echo no such node >&2; exit 1\n");
   EXPECT_THAT(OfSlurm(), StatusIs(absl::StatusCode::kFailedPrecondition,
                                   "failed: no such node"));

@@ -108,7 +108,7 @@ class CoordinatorTest : public ::testing::Test {
   void Start(int servers, int workers) {
     Coordinator::Options options;
     options.job = Job(servers, workers);
-    options.on_weights = [this](const FinalWeights& weights) {
+    options.savers.weights = [this](const FinalWeights& weights) {
       weights_ = weights;
       if (full_for_ > 0) {
         --full_for_;
@@ -116,8 +116,8 @@ class CoordinatorTest : public ::testing::Test {
       }
       return save_status_;
     };
-    options.loss_timeout = loss_timeout_;
-    options.reflection = true;
+    options.timeouts.loss = loss_timeout_;
+    options.calls.reflection = true;
     coordinator_ = Coordinator::Start(std::move(options)).value();
   }
 

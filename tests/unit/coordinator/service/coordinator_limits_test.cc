@@ -26,7 +26,7 @@ class CoordinatorLimitsTest : public ::testing::Test {
   void Start(v1::JobSpec job) {
     Coordinator::Options options;
     options.job = std::move(job);
-    options.lease = absl::Minutes(10);
+    options.timeouts.lease = absl::Minutes(10);
     coordinator_ = Coordinator::Start(std::move(options)).value();
     client_ =
         CoordinatorClient::Create({.address = coordinator_->address()}).value();

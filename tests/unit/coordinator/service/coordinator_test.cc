@@ -150,7 +150,7 @@ TEST_F(CoordinatorTest, AStopWaitsForEveryRankAsLongAsTheCoordinatorIsHeard) {
   Member::Options impatient;
   impatient.coordinator = coordinator_->address();
   impatient.role = v1::ROLE_WORKER;
-  impatient.lost_timeout = absl::Milliseconds(1);
+  impatient.timeouts.lost = absl::Milliseconds(1);
   auto worker0 = Member::Join(impatient).value();
   auto worker1 = Join(v1::ROLE_WORKER);
   ASSERT_TRUE(worker0->DeclareModel(Model()).ok());
@@ -267,7 +267,7 @@ TEST_F(CoordinatorTest, PlanThatIsLateNamesWhoIsMissing) {
 TEST_F(CoordinatorTest, OneOfAThousandWaitsUntilTheStartTimeout) {
   Coordinator::Options options;
   options.job = Job(1, 1000);
-  options.start_timeout = absl::Seconds(3);
+  options.timeouts.start = absl::Seconds(3);
   coordinator_ = Coordinator::Start(std::move(options)).value();
   auto worker = Join(v1::ROLE_WORKER);
   const absl::Status late = worker->GetPlan(1, absl::Milliseconds(20)).status();
@@ -359,7 +359,7 @@ TEST(MemberTest, MissingCoordinatorIsWaitedForAndThenNamed) {
   Member::Options options;
   options.coordinator = "127.0.0.1:1";  // nobody listens there
   options.role = v1::ROLE_WORKER;
-  options.join_timeout = absl::Milliseconds(100);
+  options.timeouts.join = absl::Milliseconds(100);
   const absl::Status status = Member::Join(options).status();
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
   EXPECT_THAT(std::string(status.message()),
@@ -374,7 +374,7 @@ TEST(MemberTest, LostCoordinatorEndsTheJobForItsMembers) {
   member_options.coordinator = coordinator->address();
   member_options.role = v1::ROLE_SERVER;
   member_options.address = "127.0.0.1:7000";
-  member_options.lost_timeout = absl::Milliseconds(200);
+  member_options.timeouts.lost = absl::Milliseconds(200);
   auto member = Member::Join(member_options).value();
   coordinator.reset();
   const absl::Status end = member->WaitForPlanAfter(0, kSoon);

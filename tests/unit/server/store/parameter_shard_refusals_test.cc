@@ -143,7 +143,9 @@ TEST_F(ParameterShardTest, AGradientThatIsNotFiniteIsRefusedByName) {
   ParameterShard::Options options;
   options.training.policy = std::make_unique<BulkSynchronous>();
   absl::Status fatal;
-  options.on_fatal = [&fatal](const absl::Status& why) { fatal = why; };
+  options.callbacks.on_fatal = [&fatal](const absl::Status& why) {
+    fatal = why;
+  };
   Create(std::move(options));
   Initialize();
   Contribution bad = Make(0, 0, 1.0f);

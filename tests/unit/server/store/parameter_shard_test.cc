@@ -212,7 +212,7 @@ TEST_F(ParameterShardTest, TheLastStepIsCutOnDemand) {
   int cuts = 0;
   ParameterShard::Options options;
   options.training.policy = std::make_unique<BulkSynchronous>();
-  options.on_checkpoint = [&](const BlockCut& cut) {
+  options.callbacks.on_checkpoint = [&](const BlockCut& cut) {
     ++cuts;
     steps = cut.steps;
     weights.assign(cut.weights.data(), cut.weights.data() + 4);
@@ -243,7 +243,7 @@ TEST_F(ParameterShardTest, CutsHoldWeightsAndStateAndGoOnWhereTheyWereTaken) {
     made.training.optimizer = momentum;
     made.training.policy = std::make_unique<BulkSynchronous>();
     made.training.checkpoint_every_steps = 2;
-    made.on_checkpoint = [&](const BlockCut& cut) {
+    made.callbacks.on_checkpoint = [&](const BlockCut& cut) {
       EXPECT_EQ(cut.steps % 2, 0);
       if (cut.steps != 2) return;
       weights.assign(cut.weights.data(), cut.weights.data() + 4);

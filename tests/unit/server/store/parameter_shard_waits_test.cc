@@ -39,7 +39,7 @@ class ParameterShardWaitsTest : public ::testing::Test {
                      .policy = std::move(policy),
                      .keep_previous = true},
         .ops = ops_.get(),
-        .fetch_statistics = [](int64_t, StatisticsKind) {},
+        .callbacks = {.fetch_statistics = [](int64_t, StatisticsKind) {}},
     });
     const Payload zeros = Floats({0, 0, 0, 0});
     TRIBUTARY_EXPECT_OK(

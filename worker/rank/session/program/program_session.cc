@@ -44,7 +44,7 @@ absl::Status ProgramSession::Join() {
   member.coordinator = options_.coordinator;
   member.role = v1::ROLE_WORKER;
   member.wanted_index = options_.rank;
-  member.join_timeout = options_.join_timeout;
+  member.timeouts.join = options_.join_timeout;
   member.proof = options_.access.Proof();
   member.callbacks.on_end = [this](const absl::Status& status) {
     canceller_.Cancel(status.ok() ? absl::CancelledError("the job is done")

@@ -168,7 +168,7 @@ class ParameterClientTest : public ::testing::TestWithParam<bool> {
     spec.set_name("w");
     spec.add_shape(3);
     options.step_timeout = absl::Seconds(60);
-    options.thread_from_bytes = GetParam() ? 0 : 13;  // three floats have 12
+    options.for_tests.thread_from_bytes = GetParam() ? 0 : 13;  // three floats have 12
     client_ = ParameterClient::Connect(options).value();
   }
 

@@ -109,8 +109,8 @@ class SessionTest : public ::testing::Test {
   void Start(const v1::JobSpec& job) {
     Coordinator::Options options;
     options.job = job;
-    options.lease = absl::Seconds(job.cluster().lease_seconds());
-    options.on_weights = [this](const FinalWeights& weights) {
+    options.timeouts.lease = absl::Seconds(job.cluster().lease_seconds());
+    options.savers.weights = [this](const FinalWeights& weights) {
       final_ = weights.tensors;
       final_step_ = weights.step;
       return absl::OkStatus();

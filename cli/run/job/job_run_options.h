@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "cli/run/job/run_keys.h"
+#include "common/base/clock.h"
+#include "common/host/listen_socket.h"
+#include "common/telemetry/http_listener.h"
+#include "common/telemetry/log.h"
+#include "common/wire/access.h"
+#include "coordinator/core/job_plan.h"
+#include "tributary/v1/coordinator_service.pb.h"
+#include "tributary/v1/job.pb.h"
+
+namespace tributary {
+
+// Options of a JobRun.
+struct JobRunOptions {
+  // Where the run is found.
+  struct Folder {
+    std::string run_dir;        // empty: runs/NAME-DATE-TIME
+    std::string registered_in;  // as running; empty: nowhere
+    // Continues the job in run_dir if its coordinator ended before the job did.
+    bool take_over = false;
+  };
+  // The coordinator's side of its connections.
+  struct Listening {
+    std::string address = "127.0.0.1:0";
+    ListeningSockets sockets;  // as Coordinator::Options
+    Access access;
+    bool reflection = false;  // as Coordinator::Options
+  };
+  struct Metrics {
+    std::string listen;  // host:port for HTTP; empty: none
+    PageAccess access;
+  };
+  struct Output {
+    LogOptions log;      // its file is in the run directory
+    bool quiet = false;  // prints errors alone
+  };
+  struct Keys {
+    // With which the checkpoints get keyed checksums; empty: they get none. The
+    // members learn it, so Listening::access must be encrypted.
+    std::string checkpoint;
+    // Of a run whose processes this process starts; null: they have others, or
+    // none. The operator's are saved in the run directory.
+    std::shared_ptr<const RunKeys> run;
+  };
+  // The words of the command that continues this run from a checkpoint.
+  struct Commands {
+    static constexpr char kCheckpoint[] = "CHECKPOINT";  // stands for it
+
+    std::vector<std::string> resume = {"tributary", "train", "--resume",
+                                       kCheckpoint};
+    // While the only checkpoint is the one that this run began with, which
+    // lacks the command's changes of the job. Empty: `resume`.
+    std::vector<std::string> restart = {};
+  };
+
+  v1::JobSpec job;  // resolved
+  JobStart start;
+  absl::Duration start_timeout = absl::Minutes(10);
+  Folder folder;
+  Listening listening;
+  Metrics metrics;
+  Output output;
+  Keys keys;
+  Commands commands;
+  // The data as `tributary-worker --check-data` has described them, for
+  // environment.json; empty: unknown.
+  std::string data_record;
+  // Its error about the declared model fails the job; may be empty.
+  std::function<absl::Status(const v1::DeclareModelRequest&)> check_model;
+  const Clock* clock = &Clock::Real();
+};
+
+}  // namespace tributary
