@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "common/base/check.h"
-#include "common/checkpoint/shard_file.h"
+#include "common/checkpoint/files/shard_file.h"
 #include "common/files/atomic_file.h"
-#include "common/wire/crc32c.h"
+#include "common/wire/crc32c/crc32c.h"
 
 namespace tributary {
 namespace {

@@ -43,7 +43,7 @@ def mix(x):
 
 
 def shuffled(rows, seed, epoch):
-    """The order of an epoch, by the rule of worker/train/data/sampler.h."""
+    """The order of an epoch, by the rule of worker/train/data/batches/sampler.h."""
     golden = 0x9E3779B97F4A7C15
     key = int(mix((seed ^ 0x73687566666C6531) + golden & BITS)[0])
     key = int(mix(key + epoch * golden & BITS)[0])

@@ -13,8 +13,8 @@
 #include "common/host/private_files.h"
 #include "common/host/process_limits.h"
 #include "common/status/status_macros.h"
-#include "common/wire/access.h"
 #include "common/wire/channel.h"
+#include "common/wire/identity/access.h"
 #include "server/service/run_server.h"
 #include "spdlog/spdlog.h"
 

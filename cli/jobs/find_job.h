@@ -10,7 +10,7 @@
 #include "cli/jobs/job_register.h"
 #include "common/command_line/command_line.h"
 #include "common/member/coordinator_client.h"
-#include "common/wire/access.h"
+#include "common/wire/identity/access.h"
 
 namespace tributary {
 

@@ -18,8 +18,8 @@
 #include "common/host/small_file.h"
 #include "common/security/certificate_authority.h"
 #include "common/status/status_macros.h"
-#include "common/wire/member_ticket.h"
-#include "common/wire/peer_credentials.h"
+#include "common/wire/identity/member_ticket.h"
+#include "common/wire/identity/peer_credentials.h"
 
 namespace tributary {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "common/host/available_memory.h"
+#include "common/host/memory/available_memory.h"
 #include "tributary/v1/job.pb.h"
 
 namespace tributary {

@@ -13,7 +13,7 @@
 #include "common/checkpoint/restore.h"
 #include "common/files/file_status.h"
 #include "common/host/small_file.h"
-#include "common/job/yaml_tree.h"
+#include "common/job/yaml/yaml_tree.h"
 #include "common/status/status_macros.h"
 
 namespace tributary {

@@ -24,7 +24,7 @@
 #include "common/job/job_file.h"
 #include "common/job/program/program_job.h"
 #include "common/status/status_macros.h"
-#include "common/wire/access.h"
+#include "common/wire/identity/access.h"
 #include "coordinator/service/intake/job_intake.h"
 
 namespace tributary {

@@ -23,7 +23,7 @@
 #include "common/host/process_limits.h"
 #include "common/job/job_options.h"
 #include "common/status/status_macros.h"
-#include "common/wire/access.h"
+#include "common/wire/identity/access.h"
 
 namespace tributary {
 namespace {

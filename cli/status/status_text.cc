@@ -13,7 +13,7 @@
 #include "cli/terminal/progress_line.h"
 #include "common/host/format_bytes.h"
 #include "common/status/printable.h"
-#include "common/wire/role_name.h"
+#include "common/wire/identity/role_name.h"
 #include "coordinator/job/job_status.h"
 
 namespace tributary {

@@ -8,7 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "cli/jobs/run_outcome.h"
 #include "cli/terminal/format.h"
-#include "common/wire/role_name.h"
+#include "common/wire/identity/role_name.h"
 
 namespace tributary {
 namespace {

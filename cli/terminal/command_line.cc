@@ -11,7 +11,7 @@
 #include "cli/terminal/exit_codes.h"
 #include "common/command_line/parse_command_line.h"
 #include "common/host/process_limits.h"
-#include "common/job/job_keys.h"
+#include "common/job/yaml/job_keys.h"
 
 namespace tributary {
 namespace {

@@ -4,7 +4,7 @@
 #include "cli/terminal/append_file.h"
 #include "cli/terminal/command_line.h"
 #include "cli/terminal/exit_codes.h"
-#include "common/job/job_schema.h"
+#include "common/job/yaml/job_schema.h"
 
 namespace tributary {
 

@@ -16,9 +16,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/failpoint.h"
+#include "common/checkpoint/files/paged_file.h"
+#include "common/checkpoint/files/shard_file.h"
 #include "common/checkpoint/manifest.h"
-#include "common/checkpoint/paged_file.h"
-#include "common/checkpoint/shard_file.h"
 #include "common/files/file_status.h"
 #include "common/status/status_macros.h"
 

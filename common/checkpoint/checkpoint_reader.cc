@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/checkpoint/files/residual_file.h"
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/named_file.h"
-#include "common/checkpoint/residual_file.h"
 #include "common/plan/plan_codec.h"
 #include "common/status/quoted.h"
 #include "common/status/status_macros.h"

@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/base/parameter_spec.h"
-#include "common/checkpoint/shard_file.h"
+#include "common/checkpoint/files/shard_file.h"
 #include "tributary/v1/checkpoint.pb.h"
 
 namespace tributary {

@@ -12,7 +12,7 @@
 #include "absl/types/span.h"
 #include "common/base/clock.h"
 #include "common/checkpoint/block_cut.h"
-#include "common/checkpoint/shard_file.h"
+#include "common/checkpoint/files/shard_file.h"
 #include "common/checkpoint/snapshot_collector.h"
 
 namespace tributary {

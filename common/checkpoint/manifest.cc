@@ -2,8 +2,8 @@
 #include "common/checkpoint/manifest.h"
 
 #include "absl/strings/str_cat.h"
-#include "common/checkpoint/paged_file.h"
-#include "common/checkpoint/shard_file.h"
+#include "common/checkpoint/files/paged_file.h"
+#include "common/checkpoint/files/shard_file.h"
 #include "common/job/job_course.h"
 #include "common/plan/plan_codec.h"
 #include "common/security/hmac.h"

@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "common/checkpoint/paged_file.h"
+#include "common/checkpoint/files/paged_file.h"
 #include "tributary/v1/checkpoint.pb.h"
 
 namespace tributary {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "common/checkpoint/shard_file.h"
+#include "common/checkpoint/files/shard_file.h"
 #include "tributary/v1/checkpoint.pb.h"
 
 namespace tributary {

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "common/checkpoint/checkpoint_directory.h"
 #include "common/checkpoint/checkpoint_reader.h"
-#include "common/checkpoint/residual_file.h"
+#include "common/checkpoint/files/residual_file.h"
 #include "tributary/v1/plan.pb.h"
 
 namespace tributary {

@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/checkpoint/block_cut.h"
-#include "common/checkpoint/shard_file.h"
+#include "common/checkpoint/files/shard_file.h"
 
 namespace tributary {
 

@@ -6,7 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/command_line/command_line.h"
-#include "common/wire/access.h"
+#include "common/wire/identity/access.h"
 
 namespace tributary {
 

@@ -4,7 +4,7 @@
 #include "absl/status/statusor.h"
 #include "common/command_line/telemetry_options.h"
 #include "common/telemetry/http_listener.h"
-#include "common/wire/access.h"
+#include "common/wire/identity/access.h"
 
 namespace tributary {
 

@@ -8,11 +8,11 @@
 #include <utility>
 
 #include "common/host/small_file.h"
-#include "common/job/override.h"
-#include "common/job/proto_reader.h"
 #include "common/job/resolve.h"
 #include "common/job/validate/validate.h"
-#include "common/job/yaml_tree.h"
+#include "common/job/yaml/override.h"
+#include "common/job/yaml/proto_reader.h"
+#include "common/job/yaml/yaml_tree.h"
 #include "common/status/place.h"
 #include "common/status/status_macros.h"
 

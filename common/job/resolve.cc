@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "absl/strings/str_join.h"
-#include "common/job/field_rules.h"
 #include "common/job/job_options.h"
 #include "common/job/optimizer_spec.h"
-#include "common/job/proto_reader.h"
 #include "common/job/sources/source_kind.h"
+#include "common/job/yaml/field_rules.h"
+#include "common/job/yaml/proto_reader.h"
 #include "common/schema/scalar_text.h"
 #include "common/status/status_macros.h"
 #include "common/wire/wire_format.h"

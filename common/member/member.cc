@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/files/folder_roots.h"
 #include "common/host/clock_id.h"
-#include "common/host/peak_memory.h"
+#include "common/host/memory/peak_memory.h"
 #include "common/host/steady_waits.h"
 #include "common/member/take_place.h"
 #include "common/status/cause.h"

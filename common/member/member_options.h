@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
-#include "common/wire/caller_proof.h"
+#include "common/wire/identity/caller_proof.h"
 #include "tributary/v1/coordinator_service.pb.h"
 
 namespace tributary {

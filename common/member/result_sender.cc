@@ -8,7 +8,7 @@
 
 #include "common/host/steady_waits.h"
 #include "common/status/status_macros.h"
-#include "common/wire/crc32c.h"
+#include "common/wire/crc32c/crc32c.h"
 #include "common/wire/header_checksum.h"
 #include "spdlog/spdlog.h"
 

@@ -16,8 +16,9 @@ struct MethodAccess {
   std::string method;  // "/tributary.v1.ParameterService/Pull"
   // The roles that a caller's certificate may have.
   std::vector<PeerRole> roles;
-  // The roles that a caller's ticket may have (common/wire/member_ticket.h).
-  // Empty: the method asks for no ticket.
+  // The roles that a caller's ticket may have
+  // (common/wire/identity/member_ticket.h). Empty: the method asks for no
+  // ticket.
   std::vector<PeerRole> ticket_roles;
 
   bool MayCall(PeerRole role) const;

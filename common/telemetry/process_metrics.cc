@@ -10,7 +10,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "common/host/peak_memory.h"
+#include "common/host/memory/peak_memory.h"
 
 namespace tributary {
 namespace {

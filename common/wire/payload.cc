@@ -9,7 +9,7 @@
 
 #include "common/base/check.h"
 #include "common/base/clones.h"
-#include "common/wire/crc32c.h"
+#include "common/wire/crc32c/crc32c.h"
 
 namespace tributary {
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "common/base/check.h"
-#include "common/host/shared_arena.h"
+#include "common/host/memory/shared_arena.h"
 
 namespace tributary {
 

@@ -8,7 +8,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/limits.h"
-#include "common/checkpoint/residual_file.h"
+#include "common/checkpoint/files/residual_file.h"
 #include "common/job/job_course.h"
 #include "common/job/job_options.h"
 #include "common/status/status_macros.h"

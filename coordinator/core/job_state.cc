@@ -11,7 +11,7 @@
 #include "common/job/job_options.h"
 #include "common/status/cause.h"
 #include "common/status/status_macros.h"
-#include "common/wire/member_ticket.h"
+#include "common/wire/identity/member_ticket.h"
 
 namespace tributary {
 namespace {

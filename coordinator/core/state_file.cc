@@ -11,7 +11,7 @@
 #include "common/plan/partition_plan.h"
 #include "common/plan/plan_codec.h"
 #include "common/status/status_macros.h"
-#include "common/wire/crc32c.h"
+#include "common/wire/crc32c/crc32c.h"
 #include "coordinator/core/job_state.h"
 #include "coordinator/core/members/membership.h"
 #include "coordinator/core/model_declaration.h"

@@ -9,7 +9,7 @@
 #include "common/job/job_options.h"
 #include "common/status/cause.h"
 #include "common/status/status_macros.h"
-#include "common/wire/role_name.h"
+#include "common/wire/identity/role_name.h"
 #include "spdlog/spdlog.h"
 
 namespace tributary {

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/member/step_seconds.h"
-#include "common/wire/role_name.h"
+#include "common/wire/identity/role_name.h"
 #include "coordinator/job/job_status.h"
 
 namespace tributary {

@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_format.h"
 #include "common/status/status_macros.h"
-#include "common/wire/crc32c.h"
+#include "common/wire/crc32c/crc32c.h"
 #include "tributary/v1/tensorboard.pb.h"
 
 namespace tributary {

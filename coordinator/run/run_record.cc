@@ -16,7 +16,7 @@
 #include "common/base/limits.h"
 #include "common/member/step_seconds.h"
 #include "common/status/cause.h"
-#include "common/wire/role_name.h"
+#include "common/wire/identity/role_name.h"
 #include "coordinator/run/environment_record.h"
 
 namespace tributary {

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/status/status_macros.h"
-#include "common/wire/role_name.h"
+#include "common/wire/identity/role_name.h"
 
 namespace tributary {
 namespace {

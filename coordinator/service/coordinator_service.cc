@@ -7,7 +7,7 @@
 #include "common/status/printable.h"
 #include "common/status/status_macros.h"
 #include "common/wire/grpc_status.h"
-#include "common/wire/role_name.h"
+#include "common/wire/identity/role_name.h"
 #include "spdlog/spdlog.h"
 #include "tributary/v1/coordinator_service.grpc.pb.h"
 

@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "common/wire/call_guard.h"
+#include "common/wire/identity/call_guard.h"
 #include "coordinator/service/job_control.h"
 
 namespace tributary {

@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "common/wire/member_ticket.h"
+#include "common/wire/identity/member_ticket.h"
 #include "coordinator/service/locked_job.h"
 
 namespace tributary {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/wire/role_name.h"
+#include "common/wire/identity/role_name.h"
 
 namespace tributary {
 namespace {

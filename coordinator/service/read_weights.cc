@@ -13,7 +13,7 @@
 #include "common/status/status_macros.h"
 #include "common/wire/blocking_call.h"
 #include "common/wire/channel.h"
-#include "common/wire/crc32c.h"
+#include "common/wire/crc32c/crc32c.h"
 #include "common/wire/deadline.h"
 #include "common/wire/header_checksum.h"
 #include "common/wire/retry_policy.h"

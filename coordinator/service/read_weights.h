@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
-#include "common/wire/caller_proof.h"
+#include "common/wire/identity/caller_proof.h"
 #include "coordinator/job/final_weights.h"
 #include "tributary/v1/plan.pb.h"
 

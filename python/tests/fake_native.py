@@ -175,7 +175,7 @@ def _hash(seed: int, a: int, b: int) -> int:
 
 
 def shuffled_order(rows: int, seed: int, epoch: int) -> np.ndarray:
-    """Follows the definition in worker/train/data/sampler.h."""
+    """Follows the definition in worker/train/data/batches/sampler.h."""
     order = np.arange(rows, dtype=np.uint32)
     for i in range(rows - 1, 0, -1):
         j = _hash(seed ^ 0x73687566666C6531, epoch, i) * (i + 1) >> 64

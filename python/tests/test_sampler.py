@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cluster.sampler against the definition in worker/train/data/sampler.h."""
+"""cluster.sampler against the definition in worker/train/data/batches/sampler.h."""
 
 from __future__ import annotations
 

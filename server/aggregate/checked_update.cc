@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/aggregate/checked_update.h"
 
-#include "common/wire/crc32c.h"
-#include "common/wire/crc32c_chunks.h"
+#include "common/wire/crc32c/crc32c.h"
+#include "common/wire/crc32c/crc32c_chunks.h"
 
 namespace tributary {
 uint32_t UpdateAndChecksum(const SumAndUpdateVersion& version,

@@ -11,7 +11,7 @@
 #include "absl/synchronization/mutex.h"
 #include "common/base/clock.h"
 #include "common/telemetry/metrics_writer.h"
-#include "common/wire/call_guard.h"
+#include "common/wire/identity/call_guard.h"
 #include "server/service/calls/raw_call.h"
 #include "server/service/calls/unread_answers.h"
 #include "server/service/served_plan.h"

@@ -7,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "common/status/status_macros.h"
 #include "common/wire/channel.h"
-#include "common/wire/completion_tag.h"
 #include "common/wire/deadline.h"
+#include "common/wire/side/completion_tag.h"
 #include "spdlog/spdlog.h"
 
 namespace tributary {

@@ -12,7 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "common/wire/caller_proof.h"
+#include "common/wire/identity/caller_proof.h"
 #include "tributary/v1/parameter_service.pb.h"
 #include "tributary/v1/plan.pb.h"
 

@@ -15,7 +15,7 @@
 #include "common/checkpoint/planned_checkpoint.h"
 #include "common/checkpoint/restore.h"
 #include "common/host/address.h"
-#include "common/host/available_memory.h"
+#include "common/host/memory/available_memory.h"
 #include "common/job/job_options.h"
 #include "common/member/leave_on_signal.h"
 #include "common/member/member.h"

@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "common/telemetry/http_listener.h"
-#include "common/wire/access.h"
+#include "common/wire/identity/access.h"
 
 namespace tributary {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "common/host/available_memory.h"
+#include "common/host/memory/available_memory.h"
 #include "common/plan/partition_plan.h"
 #include "server/store/shard_training.h"
 

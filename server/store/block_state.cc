@@ -10,7 +10,7 @@
 #include "common/base/mutation.h"
 #include "common/status/cause.h"
 #include "common/status/status_macros.h"
-#include "common/wire/crc32c.h"
+#include "common/wire/crc32c/crc32c.h"
 #include "kernels/ops.h"
 #include "server/aggregate/checked_update.h"
 #include "server/aggregate/contribution_runs.h"

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "common/checkpoint/files/page_format.h"
+#include "common/checkpoint/files/paged_file.h"
+#include "common/checkpoint/files/shard_file.h"
 #include "common/checkpoint/manifest.h"
-#include "common/checkpoint/page_format.h"
-#include "common/checkpoint/paged_file.h"
-#include "common/checkpoint/shard_file.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/serialized.h"
 

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <string>
 
-#include "common/wire/crc32c.h"
+#include "common/wire/crc32c/crc32c.h"
 #include "coordinator/core/evaluation/evaluations.h"
 #include "coordinator/core/job_state.h"
 #include "coordinator/core/state_file.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Delimited text: what is good for training is good for testing, and the same.
-#include "worker/train/data/readers/csv_reader.h"
+#include "worker/train/data/readers/csv/csv_reader.h"
 
 #include <string>
 #include <vector>

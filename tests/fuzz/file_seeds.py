@@ -120,7 +120,7 @@ def content(kind, front, data):
 
 
 def page(data):
-    """A file of one page, as common/checkpoint/page_format.h has it."""
+    """A file of one page, as common/checkpoint/files/page_format.h has it."""
     crc = crc32c(data, crc32c(struct.pack("<q", 0)))
     crc = (crc >> 15 | crc << 17 & 0xFFFFFFFF) + 0xA282EAD8 & 0xFFFFFFFF
     return data + struct.pack("<I", crc)

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "common/wire/crc32c.h"
+#include "common/wire/crc32c/crc32c.h"
 #include "common/wire/tensor_frame.h"
 #include "tests/fuzz/fuzz.h"
 #include "tributary/v1/parameter_service.pb.h"

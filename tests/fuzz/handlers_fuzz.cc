@@ -13,7 +13,7 @@
 
 #include "common/base/clock.h"
 #include "common/plan/partition_plan.h"
-#include "common/wire/crc32c.h"
+#include "common/wire/crc32c/crc32c.h"
 #include "common/wire/header_checksum.h"
 #include "common/wire/tensor_frame.h"
 #include "coordinator/core/state_file.h"

@@ -12,7 +12,7 @@
 #include "cli/terminal/interrupts.h"
 #include "common/base/failpoint.h"
 #include "common/base/version.h"
-#include "common/host/peak_memory.h"
+#include "common/host/memory/peak_memory.h"
 #include "common/job/job_options.h"
 #include "common/status/status_macros.h"
 #include "spdlog/spdlog.h"

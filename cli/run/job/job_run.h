@@ -17,7 +17,7 @@
 #include "cli/run/job/run_pages.h"
 #include "cli/run/job/run_screen.h"
 #include "common/host/machine.h"
-#include "common/wire/access.h"
+#include "common/wire/identity/access.h"
 #include "coordinator/core/job_plan.h"
 #include "coordinator/page/run_history.h"
 #include "coordinator/run/describe_model.h"

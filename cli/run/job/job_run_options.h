@@ -13,7 +13,7 @@
 #include "common/host/listen_socket.h"
 #include "common/telemetry/http_listener.h"
 #include "common/telemetry/log.h"
-#include "common/wire/access.h"
+#include "common/wire/identity/access.h"
 #include "coordinator/core/job_plan.h"
 #include "tributary/v1/coordinator_service.pb.h"
 #include "tributary/v1/job.pb.h"

@@ -11,7 +11,7 @@
 #include "common/command_line/page_access.h"
 #include "common/files/atomic_file.h"
 #include "common/status/status_macros.h"
-#include "common/wire/peer_credentials.h"
+#include "common/wire/identity/peer_credentials.h"
 
 namespace tributary {
 namespace {

@@ -12,7 +12,7 @@
 #include "common/security/certificate_authority.h"
 #include "common/security/identity.h"
 #include "common/telemetry/http_listener.h"
-#include "common/wire/access.h"
+#include "common/wire/identity/access.h"
 
 namespace tributary {
 

@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/unique_fd.h"
 #include "common/host/listen_socket.h"
-#include "common/wire/call_guard.h"
+#include "common/wire/identity/call_guard.h"
 #include "common/wire/port/peer_connections.h"
 
 namespace tributary {

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/host/address.h"
 #include "common/status/status_macros.h"
-#include "common/wire/role_name.h"
+#include "common/wire/identity/role_name.h"
 #include "coordinator/core/members/name_list.h"
 
 namespace tributary {

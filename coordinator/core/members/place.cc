@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/status/utf8.h"
-#include "common/wire/role_name.h"
+#include "common/wire/identity/role_name.h"
 
 namespace tributary {
 

@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/job/program/program_job.h"
-#include "common/wire/call_guard.h"
+#include "common/wire/identity/call_guard.h"
 #include "common/wire/port/peer_port.h"
 #include "tributary/v1/job.pb.h"
 

@@ -11,7 +11,7 @@
 
 #include "common/command_line/page_access.h"
 #include "common/telemetry/log.h"
-#include "common/wire/access.h"
+#include "common/wire/identity/access.h"
 #include "python/src/native/raise.h"
 #include "python/src/native/session_binding.h"
 

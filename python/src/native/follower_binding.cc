@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/wire/access.h"
+#include "common/wire/identity/access.h"
 #include "python/src/native/raise.h"
 #include "python/src/native/waits.h"
 #include "worker/rank/session/follower.h"

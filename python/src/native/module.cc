@@ -9,12 +9,12 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "common/wire/crc32c.h"
+#include "common/wire/crc32c/crc32c.h"
 #include "python/src/native/checkpoint_binding.h"
 #include "python/src/native/follower_binding.h"
 #include "python/src/native/raise.h"
 #include "python/src/native/session_binding.h"
-#include "worker/train/data/sampler.h"
+#include "worker/train/data/batches/sampler.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -25,7 +25,7 @@ namespace {
 using Rows = nb::ndarray<nb::numpy, uint32_t, nb::ndim<1>>;
 using Bytes = nb::ndarray<const uint8_t, nb::c_contig, nb::device::cpu>;
 
-// The order of an epoch's rows (worker/train/data/sampler.h), [rows].
+// The order of an epoch's rows (worker/train/data/batches/sampler.h), [rows].
 Rows Shuffled(int64_t rows, uint64_t seed, int64_t epoch) {
   const BatchCut cut{.rows = rows, .global_batch = 1};
   RaiseUnlessOk(cut.Validate(), "shuffled_order");

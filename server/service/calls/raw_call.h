@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "common/wire/call_guard.h"
-#include "common/wire/completion_tag.h"
+#include "common/wire/identity/call_guard.h"
+#include "common/wire/side/completion_tag.h"
 #include "tributary/v1/parameter_service.grpc.pb.h"
 
 namespace tributary {

@@ -16,7 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "common/host/unix_socket.h"
+#include "common/host/memory/unix_socket.h"
 
 namespace tributary {
 namespace {

@@ -14,7 +14,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
 #include "common/base/unique_fd.h"
-#include "common/host/unix_socket.h"
+#include "common/host/memory/unix_socket.h"
 #include "server/service/shared_memory/claimed_socket.h"
 #include "tributary/v1/parameter_service.pb.h"
 

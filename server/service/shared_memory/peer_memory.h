@@ -12,7 +12,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
-#include "common/host/shared_arena.h"
+#include "common/host/memory/shared_arena.h"
 #include "common/wire/payload.h"
 #include "tributary/v1/parameter_service.pb.h"
 

@@ -17,7 +17,7 @@
 #include "common/wire/channel.h"
 #include "common/wire/deadline.h"
 #include "common/wire/header_checksum.h"
-#include "common/wire/peer_credentials.h"
+#include "common/wire/identity/peer_credentials.h"
 #include "tributary/v1/coordinator_service.pb.h"
 #include "tributary/v1/member_ticket.pb.h"
 

@@ -14,8 +14,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "common/host/shared_arena.h"
-#include "common/host/unix_socket.h"
+#include "common/host/memory/shared_arena.h"
+#include "common/host/memory/unix_socket.h"
 #include "tests/testing/http/http_get.h"
 
 namespace tributary::testing {

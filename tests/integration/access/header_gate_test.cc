@@ -12,9 +12,9 @@
 #include "absl/time/clock.h"
 #include "common/base/clock.h"
 #include "common/security/method_access.h"
-#include "common/wire/call_guard.h"
-#include "common/wire/caller_proof.h"
 #include "common/wire/deadline.h"
+#include "common/wire/identity/call_guard.h"
+#include "common/wire/identity/caller_proof.h"
 #include "server/service/parameter_server.h"
 #include "tests/testing/ready_channel.h"
 

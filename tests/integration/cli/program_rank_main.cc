@@ -24,7 +24,7 @@
 #include "common/member/member.h"
 #include "common/member/submit_job.h"
 #include "common/status/status_macros.h"
-#include "common/wire/access.h"
+#include "common/wire/identity/access.h"
 #include "worker/rank/client/parameter_client.h"
 
 namespace tributary {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "common/wire/crc32c.h"
+#include "common/wire/crc32c/crc32c.h"
 
 namespace tributary::testing {
 

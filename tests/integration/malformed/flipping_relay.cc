@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/plan/plan_codec.h"
-#include "common/wire/crc32c.h"
+#include "common/wire/crc32c/crc32c.h"
 #include "common/wire/header_checksum.h"
 #include "tests/testing/ready_channel.h"
 #include "tests/testing/status_matchers.h"

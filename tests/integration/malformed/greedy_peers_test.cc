@@ -20,7 +20,7 @@
 #include "absl/time/time.h"
 #include "common/host/steady_waits.h"
 #include "common/wire/channel.h"
-#include "common/wire/crc32c.h"
+#include "common/wire/crc32c/crc32c.h"
 #include "common/wire/header_checksum.h"
 #include "common/wire/port/peer_connections.h"
 #include "tests/testing/cluster.h"

@@ -13,7 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/files/sha256.h"
-#include "common/wire/crc32c.h"
+#include "common/wire/crc32c/crc32c.h"
 #include "common/wire/grpc_status.h"
 #include "common/wire/header_checksum.h"
 #include "coordinator/service/coordinator.h"

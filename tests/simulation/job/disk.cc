@@ -8,7 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "common/checkpoint/manifest.h"
 #include "common/status/status_macros.h"
-#include "common/wire/crc32c.h"
+#include "common/wire/crc32c/crc32c.h"
 
 namespace tributary::simulation {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/checkpoint/residual_file.h"
+#include "common/checkpoint/files/residual_file.h"
 #include "common/checkpoint/restore.h"
 #include "common/job/job_options.h"
 #include "common/member/report_checkpoint.h"

@@ -2,7 +2,7 @@
 #include "tests/testing/checkpoint/checkpoint_files.h"
 
 #include "common/checkpoint/checkpoint_directory.h"
-#include "common/checkpoint/shard_file.h"
+#include "common/checkpoint/files/shard_file.h"
 #include "common/plan/plan_codec.h"
 #include "common/status/status_macros.h"
 

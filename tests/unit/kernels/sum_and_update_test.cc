@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "common/optimizer/optimizer.h"
-#include "common/wire/crc32c.h"
-#include "common/wire/crc32c_chunks.h"
+#include "common/wire/crc32c/crc32c.h"
+#include "common/wire/crc32c/crc32c_chunks.h"
 #include "kernels/ops.h"
 
 namespace tributary {

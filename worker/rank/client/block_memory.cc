@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/rank/client/block_memory.h"
 
-#include "common/wire/crc32c.h"
+#include "common/wire/crc32c/crc32c.h"
 #include "common/wire/shared_buffer.h"
 #include "common/wire/tensor_frame.h"
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "common/host/shared_arena.h"
+#include "common/host/memory/shared_arena.h"
 #include "common/plan/partition_plan.h"
 #include "worker/rank/client/error_feedback.h"
 

@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "common/host/unix_socket.h"
+#include "common/host/memory/unix_socket.h"
 #include "common/status/status_macros.h"
 
 namespace tributary {

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/base/unique_fd.h"
-#include "common/host/shared_arena.h"
+#include "common/host/memory/shared_arena.h"
 #include "common/plan/partition_plan.h"
 #include "common/wire/payload.h"
 #include "tributary/v1/parameter_service.pb.h"

@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "common/base/strategy.h"
-#include "common/host/shared_arena.h"
+#include "common/host/memory/shared_arena.h"
 #include "tributary/v1/parameter_service.pb.h"
 #include "tributary/v1/plan.pb.h"
 #include "worker/rank/client/memory_link.h"

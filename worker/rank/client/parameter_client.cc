@@ -14,7 +14,7 @@
 #include "common/plan/plan_codec.h"
 #include "common/status/status_macros.h"
 #include "common/wire/channel.h"
-#include "common/wire/crc32c.h"
+#include "common/wire/crc32c/crc32c.h"
 #include "common/wire/encoded_floats.h"
 #include "common/wire/header_checksum.h"
 #include "common/wire/tensor_frame.h"

@@ -20,7 +20,7 @@
 #include "absl/time/time.h"
 #include "common/plan/partition_plan.h"
 #include "common/status/cause.h"
-#include "common/wire/caller_proof.h"
+#include "common/wire/identity/caller_proof.h"
 #include "worker/rank/client/send_window.h"
 #include "worker/rank/client/transfer_ledger.h"
 

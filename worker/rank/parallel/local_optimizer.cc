@@ -8,7 +8,7 @@
 #include "absl/algorithm/container.h"
 #include "common/plan/partition_plan.h"
 #include "common/status/status_macros.h"
-#include "common/wire/crc32c.h"
+#include "common/wire/crc32c/crc32c.h"
 #include "worker/rank/collective/device_fault.h"
 
 namespace tributary {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "common/base/parameter_memory.h"
-#include "common/host/shared_arena.h"
+#include "common/host/memory/shared_arena.h"
 #include "common/plan/gradient_bucketer.h"
 #include "common/wire/shared_buffer.h"
 #include "kernels/device.h"

@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "common/checkpoint/checkpointer.h"
-#include "common/checkpoint/residual_file.h"
+#include "common/checkpoint/files/residual_file.h"
 
 namespace tributary {
 

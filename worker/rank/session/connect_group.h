@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/member/member.h"
-#include "common/wire/access.h"
+#include "common/wire/identity/access.h"
 #include "kernels/ops.h"
 #include "tributary/v1/job.pb.h"
 #include "tributary/v1/plan.pb.h"

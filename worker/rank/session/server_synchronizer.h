@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/parameter_memory.h"
-#include "common/host/shared_arena.h"
+#include "common/host/memory/shared_arena.h"
 #include "common/member/member.h"
 #include "common/optimizer/parameter_group.h"
 #include "kernels/ops.h"

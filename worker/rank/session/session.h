@@ -14,7 +14,7 @@
 #include "common/base/limits.h"
 #include "common/base/parameter_spec.h"
 #include "common/telemetry/http_listener.h"
-#include "common/wire/access.h"
+#include "common/wire/identity/access.h"
 #include "tributary/v1/coordinator_service.pb.h"
 #include "tributary/v1/job.pb.h"
 

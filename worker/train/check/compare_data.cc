@@ -12,7 +12,7 @@
 #include "common/job/job_file.h"
 #include "common/job/sources/source_kind.h"
 #include "common/status/status_macros.h"
-#include "worker/train/data/batch.h"
+#include "worker/train/data/batches/batch.h"
 
 namespace tributary {
 namespace {

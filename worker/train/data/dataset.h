@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/base/tensor.h"
-#include "worker/train/data/batch.h"
+#include "worker/train/data/batches/batch.h"
 #include "worker/train/data/normalization.h"
 #include "worker/train/data/raw_data.h"
 #include "worker/train/data/stream/stored_rows.h"

@@ -6,7 +6,7 @@
 #include "tributary/v1/preprocessing.pb.h"
 #include "worker/train/data/normalization.h"
 #include "worker/train/data/raw_data.h"
-#include "worker/train/data/readers/csv_reader.h"
+#include "worker/train/data/readers/csv/csv_reader.h"
 #include "worker/train/data/readers/text_reader.h"
 
 namespace tributary {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "common/wire/crc32c.h"
+#include "common/wire/crc32c/crc32c.h"
 
 namespace tributary {
 

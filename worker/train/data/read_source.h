@@ -8,7 +8,7 @@
 #include "tributary/v1/data.pb.h"
 #include "worker/train/data/normalization.h"
 #include "worker/train/data/raw_data.h"
-#include "worker/train/data/readers/csv_reader.h"
+#include "worker/train/data/readers/csv/csv_reader.h"
 #include "worker/train/data/sources/source_reader.h"
 #include "worker/train/data/stream/stored_rows.h"
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
-#include "worker/train/data/readers/csv_columns.h"
+#include "worker/train/data/readers/csv/csv_columns.h"
 
 namespace tributary {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "worker/train/data/dataset.h"
 #include "worker/train/data/normalization.h"
-#include "worker/train/data/readers/csv_reader.h"
+#include "worker/train/data/readers/csv/csv_reader.h"
 
 namespace tributary {
 

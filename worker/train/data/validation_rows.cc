@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "worker/train/data/sampler.h"
+#include "worker/train/data/batches/sampler.h"
 
 namespace tributary {
 namespace {

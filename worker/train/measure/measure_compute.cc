@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "common/base/clock.h"
-#include "common/host/peak_memory.h"
+#include "common/host/memory/peak_memory.h"
 #include "common/job/job_options.h"
 #include "common/layers/initializer.h"
 #include "common/optimizer/optimizer.h"

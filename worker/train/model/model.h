@@ -11,7 +11,7 @@
 #include "common/base/parameter_slice.h"
 #include "common/base/parameter_spec.h"
 #include "common/base/tensor.h"
-#include "common/host/shared_arena.h"
+#include "common/host/memory/shared_arena.h"
 #include "common/layers/tensor_cuts.h"
 #include "kernels/ops.h"
 #include "tributary/v1/job.pb.h"

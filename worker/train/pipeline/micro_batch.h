@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "worker/train/data/batch.h"
+#include "worker/train/data/batches/batch.h"
 #include "worker/train/model/layer.h"
 #include "worker/train/model/loss.h"
 

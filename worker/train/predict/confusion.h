@@ -8,7 +8,7 @@
 
 #include "absl/types/span.h"
 #include "tributary/v1/model_record.pb.h"
-#include "worker/train/data/batch.h"
+#include "worker/train/data/batches/batch.h"
 
 namespace tributary {
 

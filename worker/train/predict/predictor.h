@@ -10,7 +10,7 @@
 #include "absl/types/span.h"
 #include "kernels/ops.h"
 #include "tributary/v1/model_record.pb.h"
-#include "worker/train/data/batch.h"
+#include "worker/train/data/batches/batch.h"
 #include "worker/train/data/normalization.h"
 #include "worker/train/data/raw_data.h"
 #include "worker/train/model/model.h"

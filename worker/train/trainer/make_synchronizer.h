@@ -10,7 +10,7 @@
 #include "tributary/v1/plan.pb.h"
 #include "worker/rank/parallel/gradient_synchronizer.h"
 #include "worker/rank/session/connect_group.h"
-#include "worker/train/data/step_plan.h"
+#include "worker/train/data/batches/step_plan.h"
 #include "worker/train/trainer/replica.h"
 
 namespace tributary {

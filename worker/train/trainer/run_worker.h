@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "common/telemetry/http_listener.h"
-#include "common/wire/access.h"
+#include "common/wire/identity/access.h"
 #include "tributary/v1/job.pb.h"
 #include "worker/rank/collective/local_meshes.h"
 #include "worker/train/data/shared_data.h"

@@ -10,7 +10,7 @@
 #include "common/base/evaluation_steps.h"
 #include "common/base/failpoint.h"
 #include "common/status/status_macros.h"
-#include "worker/train/data/training_batches.h"
+#include "worker/train/data/batches/training_batches.h"
 #include "worker/train/model/evaluator.h"
 
 namespace tributary {

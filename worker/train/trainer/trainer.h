@@ -11,9 +11,9 @@
 #include "tributary/v1/coordinator_service.pb.h"
 #include "tributary/v1/job.pb.h"
 #include "worker/rank/parallel/gradient_synchronizer.h"
-#include "worker/train/data/batch_loader.h"
+#include "worker/train/data/batches/batch_loader.h"
+#include "worker/train/data/batches/step_plan.h"
 #include "worker/train/data/open_data.h"
-#include "worker/train/data/step_plan.h"
 #include "worker/train/trainer/replica.h"
 #include "worker/train/trainer/step_times.h"
 

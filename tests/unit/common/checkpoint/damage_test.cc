@@ -8,10 +8,10 @@
 #include <regex>
 
 #include "common/base/check.h"
+#include "common/checkpoint/files/paged_file.h"
+#include "common/checkpoint/files/shard_file.h"
 #include "common/checkpoint/manifest.h"
-#include "common/checkpoint/paged_file.h"
 #include "common/checkpoint/planned_checkpoint.h"
-#include "common/checkpoint/shard_file.h"
 #include "tests/testing/checkpoint/checkpoint_files.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/testing/temporary_folder.h"

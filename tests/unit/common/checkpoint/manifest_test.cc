@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/checkpoint/checkpoint_directory.h"
-#include "common/checkpoint/paged_file.h"
+#include "common/checkpoint/files/paged_file.h"
 #include "tests/testing/checkpoint/checkpoint_files.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/testing/temporary_folder.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The residuals of ranks in a checkpoint: whole, damaged and missing.
-#include "common/checkpoint/residual_file.h"
+#include "common/checkpoint/files/residual_file.h"
 
 #include <filesystem>
 

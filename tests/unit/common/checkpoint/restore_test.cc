@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/checkpoint/restore.h"
 
-#include "common/checkpoint/shard_file.h"
+#include "common/checkpoint/files/shard_file.h"
 #include "tests/testing/checkpoint/checkpoint_files.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/testing/temporary_folder.h"

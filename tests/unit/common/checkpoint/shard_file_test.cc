@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/checkpoint/shard_file.h"
+#include "common/checkpoint/files/shard_file.h"
 
 #include <cstring>
 

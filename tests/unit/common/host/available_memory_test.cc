@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/host/available_memory.h"
+#include "common/host/memory/available_memory.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

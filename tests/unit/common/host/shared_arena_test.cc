@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/host/shared_arena.h"
+#include "common/host/memory/shared_arena.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

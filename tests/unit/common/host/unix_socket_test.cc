@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/host/unix_socket.h"
+#include "common/host/memory/unix_socket.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

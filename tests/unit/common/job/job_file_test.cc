@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "common/job/field_rules.h"
 #include "common/job/job_options.h"
+#include "common/job/yaml/field_rules.h"
 #include "common/layers/model_parameters.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/util/message_differencer.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/job/job_keys.h"
+#include "common/job/yaml/job_keys.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

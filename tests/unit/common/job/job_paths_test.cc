@@ -5,7 +5,7 @@
 
 #include "common/files/safetensors.h"
 #include "common/job/job_file.h"
-#include "common/job/yaml_tree.h"
+#include "common/job/yaml/yaml_tree.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/temporary_folder.h"

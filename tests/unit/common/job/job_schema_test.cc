@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/job/job_schema.h"
+#include "common/job/yaml/job_schema.h"
 
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
-#include "common/job/field_rules.h"
+#include "common/job/yaml/field_rules.h"
 #include "tributary/v1/job.pb.h"
 
 namespace tributary {

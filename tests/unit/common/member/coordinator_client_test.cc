@@ -15,7 +15,7 @@
 #include "common/base/unique_fd.h"
 #include "common/member/answer_limits.h"
 #include "common/security/certificate_authority.h"
-#include "common/wire/peer_credentials.h"
+#include "common/wire/identity/peer_credentials.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/unit/common/member/fake_coordinator.h"

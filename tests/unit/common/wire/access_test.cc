@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/wire/access.h"
+#include "common/wire/identity/access.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

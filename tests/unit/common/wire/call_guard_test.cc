@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/wire/call_guard.h"
+#include "common/wire/identity/call_guard.h"
 
 #include <grpcpp/server_context.h>
 #include <grpcpp/test/server_context_test_spouse.h>
@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/security/method_access.h"
-#include "common/wire/caller_proof.h"
+#include "common/wire/identity/caller_proof.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tributary {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/wire/member_ticket.h"
+#include "common/wire/identity/member_ticket.h"
 
 #include <gtest/gtest.h>
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "common/base/clones.h"
-#include "common/wire/crc32c.h"
+#include "common/wire/crc32c/crc32c.h"
 
 namespace tributary {
 namespace {

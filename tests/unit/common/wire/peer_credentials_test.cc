@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A server and clients that prove who they are to each other.
-#include "common/wire/peer_credentials.h"
+#include "common/wire/identity/peer_credentials.h"
 
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>

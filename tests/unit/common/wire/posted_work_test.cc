@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/time/clock.h"
-#include "common/wire/completion_tag.h"
+#include "common/wire/side/completion_tag.h"
 
 namespace tributary {
 namespace {

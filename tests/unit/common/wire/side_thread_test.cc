@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/wire/side_thread.h"
+#include "common/wire/side/side_thread.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "common/wire/call_guard.h"
+#include "common/wire/identity/call_guard.h"
 
 namespace tributary {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "common/wire/crc32c.h"
+#include "common/wire/crc32c/crc32c.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tributary {

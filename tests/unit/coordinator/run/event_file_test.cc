@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "common/wire/crc32c.h"
+#include "common/wire/crc32c/crc32c.h"
 #include "tests/testing/temporary_folder.h"
 #include "tributary/v1/tensorboard.pb.h"
 

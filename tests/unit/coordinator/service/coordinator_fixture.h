@@ -14,7 +14,7 @@
 #include "common/member/member.h"
 #include "common/plan/partition_plan.h"
 #include "common/plan/plan_codec.h"
-#include "common/wire/crc32c.h"
+#include "common/wire/crc32c/crc32c.h"
 #include "common/wire/header_checksum.h"
 #include "coordinator/job/final_weights.h"
 #include "coordinator/service/coordinator.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "common/wire/crc32c.h"
+#include "common/wire/crc32c/crc32c.h"
 #include "common/wire/header_checksum.h"
 #include "tests/testing/message_relay.h"
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "common/wire/crc32c.h"
+#include "common/wire/crc32c/crc32c.h"
 
 namespace tributary {
 namespace {

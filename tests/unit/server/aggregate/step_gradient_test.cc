@@ -18,7 +18,7 @@
 
 #include "common/base/sample_weights.h"
 #include "common/encoding/encoding.h"
-#include "common/wire/crc32c.h"
+#include "common/wire/crc32c/crc32c.h"
 #include "kernels/ops.h"
 
 namespace tributary {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/wire/crc32c.h"
+#include "common/wire/crc32c/crc32c.h"
 #include "common/wire/grpc_status.h"
 #include "common/wire/header_checksum.h"
 #include "tests/testing/cluster.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/wire/crc32c.h"
+#include "common/wire/crc32c/crc32c.h"
 #include "common/wire/deadline.h"
 #include "common/wire/header_checksum.h"
 #include "server/service/calls/raw_call.h"

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "common/optimizer/optimizer.h"
-#include "common/wire/crc32c.h"
+#include "common/wire/crc32c/crc32c.h"
 #include "server/store/rejection.h"
 #include "tests/unit/server/store/parameter_shard_fixture.h"
 

@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "common/wire/crc32c.h"
+#include "common/wire/crc32c/crc32c.h"
 #include "kernels/ops.h"
 
 namespace tributary {

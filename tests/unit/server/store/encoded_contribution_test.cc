@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "common/wire/crc32c.h"
+#include "common/wire/crc32c/crc32c.h"
 #include "server/store/rejection.h"
 #include "tests/unit/server/store/parameter_shard_fixture.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "common/base/parameter_memory.h"
-#include "common/host/shared_arena.h"
+#include "common/host/memory/shared_arena.h"
 #include "common/wire/shared_buffer.h"
 #include "worker/rank/session/program/weight_seal.h"
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "common/wire/crc32c.h"
+#include "common/wire/crc32c/crc32c.h"
 
 namespace tributary {
 namespace {

@@ -8,8 +8,8 @@
 #include "common/schema/case_table.h"
 #include "tributary/v1/data.pb.h"
 #include "worker/train/data/raw_data.h"
-#include "worker/train/data/readers/csv_missing.h"
-#include "worker/train/data/readers/csv_reader.h"
+#include "worker/train/data/readers/csv/csv_missing.h"
+#include "worker/train/data/readers/csv/csv_reader.h"
 #include "worker/train/data/readers/text_reader.h"
 #include "worker/train/data/stream/stored_rows.h"
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "common/status/status_macros.h"
-#include "worker/train/data/readers/csv_table.h"
+#include "worker/train/data/readers/csv/csv_table.h"
 #include "worker/train/data/stream/scratch_file.h"
 
 namespace tributary {

@@ -6,7 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "worker/train/data/raw_data.h"
-#include "worker/train/data/readers/csv_reader.h"
+#include "worker/train/data/readers/csv/csv_reader.h"
 #include "worker/train/data/readers/input_files.h"
 #include "worker/train/data/stream/stored_rows.h"
 

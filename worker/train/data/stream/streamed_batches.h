@@ -8,9 +8,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "worker/train/data/batch.h"
+#include "worker/train/data/batches/batch.h"
+#include "worker/train/data/batches/sampler.h"
 #include "worker/train/data/dataset.h"
-#include "worker/train/data/sampler.h"
 #include "worker/train/data/stream/window_order.h"
 
 namespace tributary {

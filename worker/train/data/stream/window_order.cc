@@ -5,8 +5,8 @@
 #include <numeric>
 
 #include "common/base/check.h"
+#include "worker/train/data/batches/sampler.h"
 #include "worker/train/data/readers/counter_random.h"
-#include "worker/train/data/sampler.h"
 
 namespace tributary {
 namespace {

@@ -14,8 +14,8 @@ namespace tributary {
 // is a pure function of these options and the epoch, whatever the number of
 // ranks.
 //
-// With one window the order is ShuffledOrder's (worker/train/data/sampler.h),
-// that of rows in memory.
+// With one window the order is ShuffledOrder's
+// (worker/train/data/batches/sampler.h), that of rows in memory.
 class WindowOrder {
  public:
   struct Options {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The services that gRPC defines, at a parameter server, as clients of any
 // language see them.
-#include "common/wire/side_calls.h"
+#include "common/wire/side/side_calls.h"
 
 #include <gmock/gmock.h>
 #include <google/protobuf/descriptor.pb.h>

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "common/plan/plan_codec.h"
-#include "common/wire/crc32c.h"
+#include "common/wire/crc32c/crc32c.h"
 
 namespace tributary {
 namespace {

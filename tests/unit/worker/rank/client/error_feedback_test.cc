@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/plan/plan_codec.h"
-#include "common/wire/crc32c.h"
+#include "common/wire/crc32c/crc32c.h"
 
 namespace tributary {
 namespace {

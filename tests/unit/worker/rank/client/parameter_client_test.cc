@@ -13,7 +13,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "common/wire/crc32c.h"
+#include "common/wire/crc32c/crc32c.h"
 #include "common/wire/header_checksum.h"
 #include "tests/testing/status_matchers.h"
 #include "tributary/v1/parameter_service.grpc.pb.h"
@@ -168,7 +168,8 @@ class ParameterClientTest : public ::testing::TestWithParam<bool> {
     spec.set_name("w");
     spec.add_shape(3);
     options.step_timeout = absl::Seconds(60);
-    options.for_tests.thread_from_bytes = GetParam() ? 0 : 13;  // three floats have 12
+    options.for_tests.thread_from_bytes =
+        GetParam() ? 0 : 13;  // three floats have 12
     client_ = ParameterClient::Connect(options).value();
   }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/train/data/batch_loader.h"
+#include "worker/train/data/batches/batch_loader.h"
 
 #include <atomic>
 #include <functional>

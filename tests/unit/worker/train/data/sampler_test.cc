@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/train/data/sampler.h"
+#include "worker/train/data/batches/sampler.h"
 
 #include <limits>
 #include <map>

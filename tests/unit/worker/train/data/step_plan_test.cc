@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/train/data/step_plan.h"
+#include "worker/train/data/batches/step_plan.h"
 
 #include <limits>
 #include <vector>

@@ -3,7 +3,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/status/status_macros.h"
-#include "worker/train/data/readers/csv_reader.h"
+#include "worker/train/data/readers/csv/csv_reader.h"
 #include "worker/train/data/readers/input_files.h"
 #include "worker/train/data/sources/source_reader.h"
 #include "worker/train/data/stream/stored_csv.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/train/data/readers/csv_columns.h"
+#include "worker/train/data/readers/csv/csv_columns.h"
 
 #include <string>
 #include <vector>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/train/data/readers/csv_missing.h"
+#include "worker/train/data/readers/csv/csv_missing.h"
 
 #include <algorithm>
 #include <cmath>
@@ -13,9 +13,9 @@
 #include "gtest/gtest.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/unit/worker/train/data/data_files.h"
-#include "worker/train/data/readers/column_median.h"
 #include "worker/train/data/readers/counter_random.h"
-#include "worker/train/data/readers/csv_reader.h"
+#include "worker/train/data/readers/csv/column_median.h"
+#include "worker/train/data/readers/csv/csv_reader.h"
 
 namespace tributary {
 namespace {

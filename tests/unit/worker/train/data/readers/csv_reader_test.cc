@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/train/data/readers/csv_reader.h"
+#include "worker/train/data/readers/csv/csv_reader.h"
 
 #include <string>
 #include <vector>

@@ -7,7 +7,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/unit/worker/train/data/data_files.h"
-#include "worker/train/data/readers/csv_rows.h"
+#include "worker/train/data/readers/csv/csv_rows.h"
 
 namespace tributary {
 namespace {

@@ -9,8 +9,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/unit/worker/train/data/data_files.h"
+#include "worker/train/data/batches/training_batches.h"
 #include "worker/train/data/stream/stored_arrays.h"
-#include "worker/train/data/training_batches.h"
 
 namespace tributary {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "worker/train/data/sampler.h"
+#include "worker/train/data/batches/sampler.h"
 
 namespace tributary {
 namespace {

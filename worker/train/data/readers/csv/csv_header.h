@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "worker/train/data/readers/csv/csv_missing.h"
+
+namespace tributary {
+
+// True for a number, and for what consists of digits and their punctuation,
+// such as a date, a time or a number with a decimal comma.
+bool LooksNumeric(absl::string_view text);
+
+// True if the first row names the columns for certain: a field of it is a word,
+// and the field below it, in `next`, is a number.
+bool HasWordAboveNumber(const std::vector<std::string>& first,
+                        absl::Span<const absl::string_view> next,
+                        const MissingFields& missing);
+// The first field that looks like data: a number, a date, a missing value, or a
+// word that appears twice. Empty: there is none.
+std::string DataAmongNames(const std::vector<std::string>& first,
+                           const MissingFields& missing);
+
+// For the message about a header that has `name`, which is data: "wanted a
+// header ..., got "5.1", which ...; if the file has no header, set ...".
+std::string NoHeaderText(absl::string_view name, absl::string_view why);
+
+}  // namespace tributary
