@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "common/files/folder_roots.h"
 #include "common/host/clock_id.h"
-#include "common/host/memory/peak_memory.h"
 #include "common/host/steady_waits.h"
 #include "common/member/take_place.h"
 #include "common/status/cause.h"
@@ -129,12 +128,20 @@ bool Member::BeatOnce() {
 
 v1::HeartbeatRequest Member::MakeRequestLocked() {
   v1::HeartbeatRequest request = state_.NextHeartbeat();
-  *request.mutable_wait() = wait_;
-  request.set_bytes_sent(bytes_sent_);
-  request.set_bytes_received(bytes_received_);
-  request.set_peak_memory_bytes(PeakMemoryBytes());
-  request.set_device(device_);
+  display_.Fill(&request);
   return request;
+}
+
+absl::StatusOr<DataCourse> Member::Course() const {
+  return CourseFromProto(place_.course());
+}
+
+CallerProof Member::proof() const {
+  return options_.proof.WithTicket(place_.ticket());
+}
+
+bool Member::WakeLocked() const {
+  return leaving_ || state_.Urgent() || (trace_ && trace_sender_.Urgent());
 }
 
 // Repeats the registration with the arithmetic added. It is not known at first,
@@ -167,7 +174,7 @@ void Member::StartAt(uint64_t plan_epoch, int64_t step, int64_t begun) {
 
 absl::StatusOr<v1::Plan> Member::GetPlan(uint64_t min_epoch,
                                          absl::Duration timeout) {
-  SetWaitingFor(
+  display_.SetWaitingFor(
       WaitFor(min_epoch <= 1 ? "the job's plan" : "a new plan, after a loss"));
   const int64_t start = options_.clock->NowMicros();
   absl::Status end;
@@ -186,7 +193,7 @@ absl::StatusOr<v1::Plan> Member::GetPlan(uint64_t min_epoch,
     spdlog::info("still waits: {}", std::string(plan.status().message()));
   }
   absl::MutexLock lock(&mu_);
-  wait_.Clear();
+  display_.SetWaitingFor({});
   if (!end.ok()) return end;
   if (!plan.ok()) return plan;
   for (const std::string& folder :
@@ -233,7 +240,8 @@ absl::StatusOr<v1::AwaitEvaluationResponse> Member::AwaitEvaluation(
   request.set_incarnation(incarnation());
   request.set_plan_epoch(plan_epoch);
   request.set_step(step);
-  SetWaitingFor(WaitFor(absl::StrCat("the evaluation after step ", step)));
+  display_.SetWaitingFor(
+      WaitFor(absl::StrCat("the evaluation after step ", step)));
   while (true) {
     absl::StatusOr<v1::AwaitEvaluationResponse> answer =
         client_->AwaitEvaluation(request, kPlanChunk);
@@ -241,7 +249,7 @@ absl::StatusOr<v1::AwaitEvaluationResponse> Member::AwaitEvaluation(
       TRIBUTARY_RETURN_IF_ERROR(end());
       continue;
     }
-    SetWaitingFor({});
+    display_.SetWaitingFor({});
     return answer;
   }
 }
@@ -297,27 +305,6 @@ void Member::ReportCheckpoint(const v1::CheckpointReport& report) {
   state_.ReportCheckpoint(report);
 }
 
-void Member::SetWaitingFor(v1::Wait wait) {
-  absl::MutexLock lock(&mu_);
-  wait_ = std::move(wait);
-}
-
-std::string Member::waiting_for() const {
-  absl::MutexLock lock(&mu_);
-  return wait_.text();
-}
-
-void Member::SetDevice(std::string device) {
-  absl::MutexLock lock(&mu_);
-  device_ = std::move(device);
-}
-
-void Member::SetBytes(uint64_t sent, uint64_t received) {
-  absl::MutexLock lock(&mu_);
-  bytes_sent_ = sent;
-  bytes_received_ = received;
-}
-
 absl::StatusOr<std::vector<std::string>> Member::Exchange(
     uint64_t plan_epoch, const std::string& group,
     const std::vector<int>& ranks, std::string payload, absl::Duration timeout,
@@ -330,15 +317,15 @@ absl::StatusOr<std::vector<std::string>> Member::Exchange(
   request.mutable_ranks()->Add(ranks.begin(), ranks.end());
   request.set_payload(std::move(payload));
   request.mutable_parts()->Add(parts.begin(), parts.end());
-  SetWaitingFor(WaitFor(absl::StrCat("the others in group ", group)));
+  display_.SetWaitingFor(WaitFor(absl::StrCat("the others in group ", group)));
   absl::StatusOr<v1::ExchangeResponse> all = client_->Exchange(
       std::move(request), timeout, [this](const absl::Status& waits) {
         v1::ErrorDetail detail = DetailOf(waits);
         if (detail.has_wait()) {
-          SetWaitingFor(std::move(*detail.mutable_wait()));
+          display_.SetWaitingFor(std::move(*detail.mutable_wait()));
         }
       });
-  SetWaitingFor({});
+  display_.SetWaitingFor({});
   TRIBUTARY_RETURN_IF_ERROR(all.status());
   return std::vector<std::string>(all->payloads().begin(),
                                   all->payloads().end());

@@ -15,6 +15,7 @@
 #include "common/job/job_course.h"
 #include "common/member/coordinator_client.h"
 #include "common/member/declaration.h"
+#include "common/member/member_display.h"
 #include "common/member/member_options.h"
 #include "common/member/result_sender.h"
 #include "common/member/state/member_state.h"
@@ -54,13 +55,9 @@ class Member {
   int64_t start_step() const { return place_.start_step(); }
   // How the job had taken its training rows when this member joined; empty:
   // unknown. InvalidArgument: the coordinator's answer contradicts itself.
-  absl::StatusOr<DataCourse> Course() const {
-    return CourseFromProto(place_.course());
-  }
+  absl::StatusOr<DataCourse> Course() const;
   // For calls to servers: this process's, with the ticket of its place.
-  CallerProof proof() const {
-    return options_.proof.WithTicket(place_.ticket());
-  }
+  CallerProof proof() const;
   // Of a server: the key with which it checks the tickets of its callers.
   const std::string& job_key() const { return place_.job_key(); }
   // With which the job's checkpoints get keyed checksums; empty: they get none.
@@ -132,16 +129,11 @@ class Member {
   // Cheap: the next heartbeat carries it. In order, from 1, without gaps.
   void ReportStep(const v1::StepReport& report);
 
-  // Sets what `tributary status` shows that this member waits for; an empty
-  // text: nothing.
-  void SetWaitingFor(v1::Wait wait);
-  std::string waiting_for() const;
   // Reports a checkpoint file that this member wrote, or why there is none.
   void ReportCheckpoint(const v1::CheckpointReport& report);
 
-  void SetBytes(uint64_t sent, uint64_t received);
-  // The device that it computes on: "cpu", "cuda: NVIDIA H200".
-  void SetDevice(std::string device);
+  // What `tributary status` shows of it.
+  MemberDisplay& display() { return display_; }
 
   // Sends `payload` to the group of these ranks, which include this one, under
   // this plan. With `parts`, rank r of the group also gets parts[r], after it.
@@ -184,9 +176,7 @@ class Member {
 
   void Beat();  // the heartbeat thread
   v1::HeartbeatRequest MakeRequestLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  bool WakeLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    return leaving_ || state_.Urgent() || (trace_ && trace_sender_.Urgent());
-  }
+  bool WakeLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void FollowLocked(const Decide& decide) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Sends one heartbeat and handles the answer; false when it was the last.
   bool BeatOnce();
@@ -195,16 +185,13 @@ class Member {
   const std::unique_ptr<CoordinatorClient> client_;
   const v1::RegisterRequest registration_;  // the request that took the place
   const v1::RegisterResponse place_;
+  MemberDisplay display_;
   ResultSender results_;
   const std::unique_ptr<TraceRecorder> trace_;  // or null
   TraceSender trace_sender_;  // if there is a recorder; of the heartbeat thread
 
   mutable absl::Mutex mu_;
   MemberState state_ ABSL_GUARDED_BY(mu_);
-  v1::Wait wait_ ABSL_GUARDED_BY(mu_);
-  std::string device_ ABSL_GUARDED_BY(mu_);
-  uint64_t bytes_sent_ ABSL_GUARDED_BY(mu_) = 0;
-  uint64_t bytes_received_ ABSL_GUARDED_BY(mu_) = 0;
   bool leaving_ ABSL_GUARDED_BY(mu_) = false;
 
   std::thread thread_;

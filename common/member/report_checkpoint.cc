@@ -54,7 +54,8 @@ absl::Status ReportUnreadable(const absl::Status& why, const v1::Plan& plan,
   spdlog::error("the checkpoint of step {} cannot be read: {}",
                 plan.start_step(), std::string(why.message()));
   member->ReportCheckpoint(UnreadableReport(why, plan));
-  member->SetWaitingFor(WaitFor("a plan that begins with another checkpoint"));
+  member->display().SetWaitingFor(
+      WaitFor("a plan that begins with another checkpoint"));
   absl::Status news;
   do {
     news = member->WaitForPlanAfter(plan.epoch(), absl::Minutes(1));

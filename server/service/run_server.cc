@@ -172,8 +172,8 @@ void ShowWait(const v1::ServerStatusResponse& status, int64_t total_steps,
   const auto& ranks = status.waiting_for_ranks();
   const int64_t next = std::min(
       count.StepsIn(status.min_version()) + count.steps_an_update, total_steps);
-  if (ranks.empty()) return member->SetWaitingFor({});
-  member->SetWaitingFor(WaitForRanks(
+  if (ranks.empty()) return member->display().SetWaitingFor({});
+  member->display().SetWaitingFor(WaitForRanks(
       absl::StrCat("step ", next, ": rank ", absl::StrJoin(ranks, ", ")),
       {ranks.begin(), ranks.end()}, next));
 }
@@ -290,10 +290,11 @@ absl::Status RunServer(const ServerOptions& options) {
                  .key = member->job_key()});
   server->SetProof(member->proof());
   SetLogIndex(member->index());
-  member->SetDevice(ops->device_name());
+  member->display().SetDevice(ops->device_name());
   joining = Exporter::Handle();
-  const Exporter::Handle health = exporter->AddHealthCheck(
-      [&member] { return HealthOf(member->Contact(), member->waiting_for()); });
+  const Exporter::Handle health = exporter->AddHealthCheck([&member] {
+    return HealthOf(member->Contact(), member->display().waiting_for());
+  });
   const LeaveOnSignal leave(member.get(),
                             absl::StrCat("shard ", member->index()));
   Service service(member.get(), ops.get());

@@ -87,7 +87,7 @@ absl::StatusOr<std::unique_ptr<GradientSynchronizer>> MakeGroupSynchronizer(
   options.samples = std::move(parts.samples);
   TRIBUTARY_ASSIGN_OR_RETURN(options.checkpoints, CheckpointsOf(member, plan));
   options.on_waiting = [&member](const v1::Wait& wait) {
-    member.SetWaitingFor(wait);
+    member.display().SetWaitingFor(wait);
   };
   TRIBUTARY_ASSIGN_OR_RETURN(std::unique_ptr<AllReduceSynchronizer> made,
                              AllReduceSynchronizer::Create(std::move(options)));

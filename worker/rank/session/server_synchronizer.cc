@@ -84,7 +84,7 @@ absl::StatusOr<std::unique_ptr<ParameterClient>> ConnectClient(
              if (silent) {
                silent(wait.has_server() ? static_cast<int>(wait.server()) : -1);
              }
-             member.SetWaitingFor(wait);
+             member.display().SetWaitingFor(wait);
            },
        .total_samples = TotalSamples(parts, SyncTraitsOf(member.job())),
        .for_tests = {.delay_micros = parts.delay_micros},

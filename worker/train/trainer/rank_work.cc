@@ -73,7 +73,7 @@ absl::Status RankWork::OpenDevice() {
     tools_.adoptions.Adopt(OtherRanks(member_));
   }
   spdlog::info("device: {}", ops_->device_name());
-  member_.SetDevice(ops_->device_name());
+  member_.display().SetDevice(ops_->device_name());
   TRIBUTARY_ASSIGN_OR_RETURN(recomputes_,
                              member_.DeclareArithmetic(ArithmeticOf(*ops_)));
   if (recomputes_) {
@@ -226,7 +226,7 @@ GradientSynchronizer::Traffic RankWork::traffic() const {
 void RankWork::ReportStep(const v1::StepReport& report, int64_t prefetched) {
   step_ = report.step();
   const GradientSynchronizer::Traffic sum = traffic();
-  member_.SetBytes(sum.bytes_sent, sum.bytes_received);
+  member_.display().SetBytes(sum.bytes_sent, sum.bytes_received);
   tools_.metrics.SetPrefetched(prefetched);
   tools_.metrics.CountStep(report,
                            {sum.bytes_sent, sum.bytes_received, sum.retries});
@@ -256,7 +256,7 @@ absl::Status RankWork::TrainFromStart() {
       step_, StartWeights(member_, *replica_, plan_, synchronizer_.get()));
   if (step_ > 0) spdlog::info("going on after step {}", step_);
   tools_.metrics.SetSilentShard(-1);
-  member_.SetWaitingFor({});
+  member_.display().SetWaitingFor({});
   TRIBUTARY_RETURN_IF_ERROR(TrainSteps());
   return GiveWeights();
 }

@@ -74,17 +74,17 @@ absl::Status RunWorker(const WorkerOptions& given) {
       member->job(), absl::StrCat("coordinator ", options.coordinator)));
   if (!options.in_process.adopted) SetLogIndex(member->index());
   joining = Exporter::Handle();
-  const Exporter::Handle health = exporter->AddHealthCheck(
-      [&member] { return HealthOf(member->Contact(), member->waiting_for()); });
+  const Exporter::Handle health = exporter->AddHealthCheck([&member] {
+    return HealthOf(member->Contact(), member->display().waiting_for());
+  });
   const Exporter::Handle source =
       exporter->AddSource([&](MetricsWriter* writer) {
         metrics.Write(member->index(), member->job().cluster().servers(),
-                      !member->waiting_for().empty(), writer);
+                      !member->display().waiting_for().empty(), writer);
       });
-  spdlog::info("rank {} of {}", member->index(),
-               member->job().cluster().workers());
-  const LeaveOnSignal leave(member.get(),
-                            absl::StrCat("rank ", member->index()));
+  const uint32_t rank = member->index();
+  spdlog::info("rank {} of {}", rank, member->job().cluster().workers());
+  const LeaveOnSignal leave(member.get(), absl::StrCat("rank ", rank));
   RankWork work(options, {*member, canceller, adoptions, metrics});
   const absl::Status status = work.Run();
   adoptions.Join();

@@ -70,18 +70,18 @@ TEST_F(CoordinatorTest, AMemberOfAGroupSaysForWhichRanksItWaits) {
 
   std::thread other([&] {
     const absl::Time limit = absl::Now() + kSoon;
-    while (workers[0]->waiting_for() != "rank 1 in group data" &&
+    while (workers[0]->display().waiting_for() != "rank 1 in group data" &&
            absl::Now() < limit) {
       std::this_thread::yield();
     }
-    EXPECT_EQ(workers[0]->waiting_for(), "rank 1 in group data");
+    EXPECT_EQ(workers[0]->display().waiting_for(), "rank 1 in group data");
     EXPECT_TRUE(exchange(1, "one", kSoon).ok());
   });
   const auto all = exchange(0, "zero", kSoon);
   other.join();
   ASSERT_TRUE(all.ok()) << all.status();
   EXPECT_THAT(*all, ::testing::ElementsAre("one", "zero"));
-  EXPECT_EQ(workers[0]->waiting_for(), "");
+  EXPECT_EQ(workers[0]->display().waiting_for(), "");
 }
 
 // Steps end only when both workers have begun them, as under BSP.

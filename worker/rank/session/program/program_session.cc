@@ -64,7 +64,7 @@ absl::Status ProgramSession::Join() {
   ServeMetrics();
   std::string why;
   ops_ = CreateOps(DeviceChoice::kCpu, &why);
-  member_->SetDevice(options_.device);
+  member_->display().SetDevice(options_.device);
   TRIBUTARY_ASSIGN_OR_RETURN(recomputes_,
                              member_->DeclareArithmetic(options_.arithmetic));
   DrivenRank* const self = this;
@@ -78,11 +78,12 @@ absl::Status ProgramSession::Join() {
 }
 
 void ProgramSession::ServeMetrics() {
-  health_ = exporter_->AddHealthCheck(
-      [this] { return HealthOf(member_->Contact(), member_->waiting_for()); });
+  health_ = exporter_->AddHealthCheck([this] {
+    return HealthOf(member_->Contact(), member_->display().waiting_for());
+  });
   source_ = exporter_->AddSource([this](MetricsWriter* writer) {
     metrics_.Write(member_->index(), job().cluster().servers(),
-                   !member_->waiting_for().empty(), writer);
+                   !member_->display().waiting_for().empty(), writer);
   });
 }
 
@@ -186,7 +187,7 @@ absl::Status ProgramSession::BeginPlan() {
         member_->StartAt(plan_.epoch(), p.steps, p.begun);
       }));
   metrics_.SetSilentShard(-1);
-  member_->SetWaitingFor({});
+  member_->display().SetWaitingFor({});
   if (steps_ > 0) spdlog::info("going on after step {}", steps_);
   this_step_ = {};
   parameters_->Publish(steps_);
@@ -269,7 +270,7 @@ absl::StatusOr<Session::Next> ProgramSession::FinishStep(
 void ProgramSession::Report(const StepResult& result, int64_t step,
                             double wait_seconds) {
   const GradientSynchronizer::Traffic traffic = synchronizer_->traffic();
-  member_->SetBytes(traffic.bytes_sent, traffic.bytes_received);
+  member_->display().SetBytes(traffic.bytes_sent, traffic.bytes_received);
   v1::StepReport report = this_step_.Finish(
       result, wait_seconds, /*dropped=*/steps_ != step + 1, traffic);
   report.set_step(step + 1);

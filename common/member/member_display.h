@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "tributary/v1/coordinator_service.pb.h"
+
+namespace tributary {
+
+// What a member shows of itself in its heartbeats. Thread-safe.
+class MemberDisplay {
+ public:
+  // What `tributary status` shows that this member waits for; an empty text:
+  // nothing.
+  void SetWaitingFor(v1::Wait wait);
+  std::string waiting_for() const;
+
+  void SetBytes(uint64_t sent, uint64_t received);
+  // The device that it computes on: "cpu", "cuda: NVIDIA H200".
+  void SetDevice(std::string device);
+
+  void Fill(v1::HeartbeatRequest* request) const;
+
+ private:
+  mutable absl::Mutex mu_;
+  v1::Wait wait_ ABSL_GUARDED_BY(mu_);
+  std::string device_ ABSL_GUARDED_BY(mu_);
+  uint64_t bytes_sent_ ABSL_GUARDED_BY(mu_) = 0;
+  uint64_t bytes_received_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+}  // namespace tributary
