@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/job/job_options.h"
+#include "common/job/sources/source_kind.h"
 #include "common/layers/layer_kind.h"
 #include "common/optimizer/optimizer.h"
 #include "common/plan/partition_plan.h"
@@ -123,8 +124,7 @@ CostInputs InputsOfJob(const v1::JobSpec& job) {
 
 absl::StatusOr<Shape> SampleShapeOf(const v1::JobSpec& job) {
   const v1::DataSource& data = job.data().train();
-  if (data.has_text()) return Shape{data.text().length()};
-  if (data.synthetic().length() > 0) return Shape{data.synthetic().length()};
+  if (const int64_t length = SequenceLengthOf(data)) return Shape{length};
   for (const v1::LayerSpec& layer : job.model().sequential()) {
     const LayerKind* kind = KindOf(layer);
     if (kind == nullptr) break;

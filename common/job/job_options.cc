@@ -101,10 +101,12 @@ SyncTraits SyncTraitsOf(const v1::JobSpec& job) {
       return {.name = "local_sgd",
               .updates_locally = true,
               .period = sync.local_sgd().period()};
-    default:
-      return {.mode = sync.bsp().backup_workers() > 0 ? ApplyMode::kBackup
-                                                      : ApplyMode::kBulk};
+    case v1::SyncSpec::kBsp:
+    case v1::SyncSpec::KIND_NOT_SET:
+      break;
   }
+  return {.mode = sync.bsp().backup_workers() > 0 ? ApplyMode::kBackup
+                                                  : ApplyMode::kBulk};
 }
 
 StepCount StepCountOf(const v1::JobSpec& job) {

@@ -82,14 +82,11 @@ absl::Status ResolveTraining(const Places& places, v1::TrainingSpec* training) {
   return ResolveParameterGroups(places, training);
 }
 
-bool HasSequences(const v1::DataSource& source) {
-  return source.has_text() || source.synthetic().length() > 0;
-}
-
 void ResolveEvaluation(v1::JobSpec* job) {
   if (!job->has_evaluation() || !job->evaluation().metric().empty()) return;
   const v1::LossSpec& loss = job->training().loss();
-  const bool by_loss = loss.has_mse() || HasSequences(job->data().train());
+  const bool by_loss =
+      loss.has_mse() || SequenceLengthOf(job->data().train()) > 0;
   job->mutable_evaluation()->set_metric(loss.has_bce_with_logits() ? "auc"
                                         : by_loss                  ? "loss"
                                                   : "accuracy");

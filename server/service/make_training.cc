@@ -20,9 +20,12 @@ std::unique_ptr<SyncPolicy> MakePolicy(const v1::JobSpec& job) {
                                                 barrier);
     case v1::SyncSpec::kAsync:
       return std::make_unique<Asynchronous>(barrier);
-    default:
-      return std::make_unique<BulkSynchronous>(sync.bsp().backup_workers());
+    case v1::SyncSpec::kBsp:
+    case v1::SyncSpec::kLocalSgd:
+    case v1::SyncSpec::KIND_NOT_SET:
+      break;
   }
+  return std::make_unique<BulkSynchronous>(sync.bsp().backup_workers());
 }
 
 NonFiniteAction NonFiniteActionOf(v1::NonFinite nonfinite) {

@@ -71,6 +71,22 @@ std::vector<std::string> SourceKeys() {
   return keys;
 }
 
+int64_t SequenceLengthOf(const v1::DataSource& source) {
+  const SourceKind* const kind = KindOf(source);
+  return kind == nullptr ? 0 : kind->SequenceLength(source);
+}
+
+int64_t SampleWidthOf(const v1::DataSource& source) {
+  const SourceKind* const kind = KindOf(source);
+  return kind == nullptr ? 0 : kind->SampleWidth(source);
+}
+
+bool IsGenerated(const v1::DataSource& source) {
+  const SourceKind* const kind = KindOf(source);
+  v1::DataSource files = source;
+  return kind != nullptr && kind->FilesOf(&files).empty();
+}
+
 const v1::NormalizeSpec* NormalizeOf(const v1::DataSource& source) {
   const FieldDescriptor* field = FieldOf(source, "normalize");
   if (field == nullptr) return nullptr;

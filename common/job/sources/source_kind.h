@@ -29,6 +29,15 @@ class SourceKind {
     return {};
   }
 
+  // The tokens of a sample; 0: samples are no sequences of tokens.
+  virtual int64_t SequenceLength(const v1::DataSource& /*source*/) const {
+    return 0;
+  }
+  // The features of a sample that is none; 0: the files tell.
+  virtual int64_t SampleWidth(const v1::DataSource& /*source*/) const {
+    return 0;
+  }
+
   // Copies from the training set the fields that another set leaves out.
   // `normalize` is copied for all kinds elsewhere.
   virtual void Inherit(const v1::DataSource& /*train*/,
@@ -56,6 +65,13 @@ const SourceKind* KindOf(const v1::DataSource& source);
 std::string SourceKey(const v1::DataSource& source);
 // The keys of all kinds, in the order of data.proto.
 std::vector<std::string> SourceKeys();
+
+// As in SourceKind; 0 without a kind.
+int64_t SequenceLengthOf(const v1::DataSource& source);
+int64_t SampleWidthOf(const v1::DataSource& source);
+// Whether rows are drawn from a seed, not read from files. False without a
+// kind.
+bool IsGenerated(const v1::DataSource& source);
 
 // Null: the source has no `normalize`.
 const v1::NormalizeSpec* NormalizeOf(const v1::DataSource& source);

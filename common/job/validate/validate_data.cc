@@ -98,7 +98,7 @@ absl::Status ValidateData(const Places& places, const v1::JobSpec& job) {
                                              data.train(),
                                              data.validation().source()));
   }
-  if (data.has_stream() && data.train().has_synthetic()) {
+  if (data.has_stream() && IsGenerated(data.train())) {
     return places.Error("data.stream",
                         "data.stream is for rows in files; generated data are "
                         "made in memory");

@@ -5,6 +5,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_join.h"
 #include "common/job/job_options.h"
+#include "common/job/sources/source_kind.h"
 #include "common/job/validate/validate.h"
 
 namespace tributary {
@@ -15,8 +16,7 @@ std::vector<std::string> MetricsOf(const v1::JobSpec& job) {
   const v1::LossSpec& loss = job.training().loss();
   if (loss.has_mse()) return {"loss", "r2"};
   if (loss.has_bce_with_logits()) return {"accuracy", "auc", "loss"};
-  const v1::DataSource& train = job.data().train();
-  const bool sequences = train.has_text() || train.synthetic().length() > 0;
+  const bool sequences = SequenceLengthOf(job.data().train()) > 0;
   const v1::CrossEntropySpec& classes = loss.cross_entropy();
   const bool plain = !classes.balanced() && classes.class_weights().empty() &&
                      classes.label_smoothing() == 0;

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/job/job_options.h"
+#include "common/job/sources/source_kind.h"
 #include "common/job/validate/validate.h"
 #include "common/layers/layer_chain.h"
 #include "common/layers/layer_kind.h"
@@ -56,27 +57,6 @@ absl::Status CheckLoss(const Places& places, const v1::LossSpec& loss,
   return absl::OkStatus();
 }
 
-// The width of a generated sample (docs/data.md); 0 for data from files.
-int64_t SyntheticWidth(const v1::DataSource& source) {
-  switch (source.synthetic().kind()) {
-    case v1::SyntheticSource::CTR:
-      return 21;
-    case v1::SyntheticSource::LINEAR:
-      return 20;
-    case v1::SyntheticSource::MLP_TEACHER:
-      return 16;
-    case v1::SyntheticSource::MARKOV_TEXT:
-      return 32;
-    default:
-      return 0;
-  }
-}
-
-// Whether samples are sequences of token ids.
-bool MakesTokens(const v1::DataSource& source) {
-  return source.has_text() || source.synthetic().length() > 0;
-}
-
 // A batch norm over a single sample would output nothing but its bias.
 absl::Status CheckBatch(const Places& places, const v1::JobSpec& job,
                         const std::string& batch_norm) {
@@ -95,12 +75,12 @@ absl::Status CheckBatch(const Places& places, const v1::JobSpec& job,
 
 absl::Status CheckFirstLayer(const Places& places, const v1::JobSpec& job) {
   const LayerKind* first = KindOf(job.model().sequential(0));
-  if (MakesTokens(job.data().train())) {
+  if (SequenceLengthOf(job.data().train()) > 0) {
     if (first != nullptr && first->takes_tokens()) return absl::OkStatus();
     return places.Error(LayerPath(0), LayerPath(0),
                         " must be an embedding: data.train makes tokens");
   }
-  const int64_t width = SyntheticWidth(job.data().train());
+  const int64_t width = SampleWidthOf(job.data().train());
   if (width == 0) return absl::OkStatus();
   for (int i = 0; i < job.model().sequential_size(); ++i) {
     const v1::LayerSpec& layer = job.model().sequential(i);

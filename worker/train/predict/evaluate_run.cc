@@ -168,7 +168,7 @@ absl::StatusOr<EvaluatedData> OpenEvaluated(const PredictionOptions& options,
         job.data().has_validation() ? "validation or " : "", "train"));
   }
   const v1::DataSource& source = *chosen;
-  if (source.has_synthetic()) return FromGenerator(predictor, source);
+  if (IsGenerated(source)) return FromGenerator(predictor, source);
   const InputOptions input_options =
       OptionsOf(source, predictor->target_kind());
   TRIBUTARY_ASSIGN_OR_RETURN(std::unique_ptr<InputRows> input,

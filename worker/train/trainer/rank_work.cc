@@ -137,10 +137,9 @@ absl::Status RankWork::CheckMemory() const {
 
 uint32_t RankWork::EvaluationChecksum() const {
   const bool validates = data_->validation != nullptr &&
-                         !job_.data().validation().source().has_synthetic() &&
+                         !IsGenerated(job_.data().validation().source()) &&
                          DataChecksum() != 0;
-  const bool tests =
-      data_->test != nullptr && !job_.data().test().has_synthetic();
+  const bool tests = data_->test != nullptr && !IsGenerated(job_.data().test());
   if (!validates && !tests) return 0;
   RawChecksum checksum;
   if (validates) checksum.AddValue(data_->validation->checksum());

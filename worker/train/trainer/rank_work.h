@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "common/job/job_options.h"
+#include "common/job/sources/source_kind.h"
 #include "common/member/member.h"
 #include "kernels/ops.h"
 #include "worker/rank/parallel/gradient_synchronizer.h"
@@ -55,7 +56,7 @@ class RankWork final : private TrainingJob, private DrivenRank {
   // 0 for generated data: the job determines the samples, but their last bits
   // may depend on the machine.
   uint32_t DataChecksum() const {
-    return job_.data().train().has_synthetic() ? 0 : data_->train->checksum();
+    return IsGenerated(job_.data().train()) ? 0 : data_->train->checksum();
   }
   // The same of the samples that the job evaluates with.
   uint32_t EvaluationChecksum() const;

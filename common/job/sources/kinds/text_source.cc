@@ -10,6 +10,10 @@ class TextSourceKind : public SourceKind {
     return {{"path", source->mutable_text()->mutable_path()}};
   }
 
+  int64_t SequenceLength(const v1::DataSource& source) const override {
+    return source.text().length();
+  }
+
   void Inherit(const v1::DataSource& train,
                v1::DataSource* other) const override {
     const v1::TextSource& from = train.text();

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "common/job/sources/synthetic_sizes.h"
+
 namespace tributary {
 
 // Generated samples with a known optimum: a teacher model draws the labels, so
@@ -22,8 +24,8 @@ double NormalAt(uint64_t seed, uint64_t a, uint64_t b);
 // rate is .2066; the best AUC is .8149 and the best log-loss .3942.
 class ClickModel {
  public:
-  static constexpr int kDense = 13;
-  static constexpr int kTables = 8;
+  static constexpr int kDense = kCtrNumbers;
+  static constexpr int kTables = kCtrTables;
   static constexpr int kTableSizes[kTables] = {10,  20,  40,   80,
                                                150, 500, 3000, 20000};
   struct Row {
@@ -49,7 +51,7 @@ class ClickModel {
 // y = x w / sqrt(20) + .3 + .5 noise. The best mean squared error is .25.
 class LinearModel {
  public:
-  static constexpr int kInputs = 20;
+  static constexpr int kInputs = kLinearInputs;
   struct Row {
     std::array<double, kInputs> x;
     double mean;  // of y, given x
@@ -68,7 +70,7 @@ class LinearModel {
 // .0425.
 class MlpTeacherModel {
  public:
-  static constexpr int kInputs = 16;
+  static constexpr int kInputs = kMlpTeacherInputs;
   static constexpr int kHidden = 8;
   struct Row {
     std::array<double, kInputs> x;
@@ -90,7 +92,7 @@ class MlpTeacherModel {
 // last two tokens, 2.6827 given the last one, and 2.7701 given none.
 class MarkovModel {
  public:
-  static constexpr int kTokens = 16;
+  static constexpr int kTokens = kMarkovTokens;
 
   MarkovModel();
   // Tokens 0 to count - 1 of the stream.

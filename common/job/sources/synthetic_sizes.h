@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+namespace tributary {
+
+// What generated samples consist of (docs/data.md).
+inline constexpr int kCtrNumbers = 13;
+inline constexpr int kCtrTables = 8;  // one id of each
+inline constexpr int kLinearInputs = 20;
+inline constexpr int kMlpTeacherInputs = 16;
+inline constexpr int kMarkovTokens = 16;  // different ones
+
+}  // namespace tributary
