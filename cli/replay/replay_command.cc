@@ -134,8 +134,9 @@ absl::Status CheckRecorded(const RecordedRun& run, int64_t step) {
   const int64_t last = run.losses.rbegin()->first;
   if (step > first && step < last) {
     return absl::InvalidArgumentError(
-        absl::StrCat(run.folder, " has no loss of step ", step,
-                     " to compare with: reports of lost workers are missing"));
+        absl::StrCat(run.folder, " has no whole loss of step ", step,
+                     " to compare with: its line in metrics.jsonl is missing, "
+                     "or lacks reports of lost workers"));
   }
   return absl::InvalidArgumentError(
       absl::StrCat(run.folder, " has recorded steps ", first, " to ", last,

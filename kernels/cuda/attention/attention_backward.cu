@@ -4,6 +4,7 @@
 // order and use no atomics.
 #include <type_traits>
 
+#include "kernels/cuda/attention/attention_gradients.cuh"
 #include "kernels/cuda/attention/attention_tiles.cuh"
 
 namespace tributary {
@@ -21,13 +22,72 @@ __device__ void LoadStatistics(const AttentionBackwardArrays& a,
   }
 }
 
-template <typename Shape>
-__device__ void ClearSums(TileSums<Shape>& sums) {
+// The parts of shared memory.
+template <typename Shape, bool kOfKeys>
+struct BackwardTiles {
+  static constexpr int kStatistics =
+      kOfKeys ? Shape::kTileCols : Shape::kTileRows;
+  float* own = SharedFloats();
+  float* own_other = own + Shape::kOwn;  // v or dy
+  float* tile = own_other + Shape::kOwn;
+  float* tile_other = tile + Shape::kOther;  // dy or v
+  float* weights = tile_other + Shape::kOther;
+  float* logs = weights + Shape::kWeights;
+  float* dots = logs + kStatistics;
+};
+
+// Turns dots of queries and keys into probabilities. query_at: where the
+// statistics of an element's query are. seen: whether it sees the key.
+template <typename Shape, typename QueryAt, typename Seen>
+__device__ void Normalize(float scale, const float* logs,
+                          const QueryAt& query_at, const Seen& seen,
+                          float (&p)[Shape::kRows][Shape::kCols]) {
 #pragma unroll
   for (int i = 0; i < Shape::kRows; ++i) {
 #pragma unroll
-    for (int f = 0; f < Shape::kFours; ++f) {
-      sums[i][f] = make_float4(0, 0, 0, 0);
+    for (int j = 0; j < Shape::kCols; ++j) {
+      const float power = TileExp(scale * p[i][j] - logs[query_at(i, j)]);
+      p[i][j] = seen(i, j) ? power : 0.0f;
+    }
+  }
+}
+
+// Turns the gradients of the probabilities p into those of the scores.
+template <typename Shape, typename QueryAt, typename Seen>
+__device__ void Differentiate(float scale, const float* dots,
+                              const QueryAt& query_at, const Seen& seen,
+                              const float (&p)[Shape::kRows][Shape::kCols],
+                              float (&dp)[Shape::kRows][Shape::kCols]) {
+#pragma unroll
+  for (int i = 0; i < Shape::kRows; ++i) {
+#pragma unroll
+    for (int j = 0; j < Shape::kCols; ++j) {
+      const float d_score =
+          scale * (p[i][j] * (dp[i][j] - dots[query_at(i, j)]));
+      dp[i][j] = seen(i, j) ? d_score : 0.0f;
+    }
+  }
+}
+
+// Stores the gradients of the block's own rows. row: the lane's first.
+template <typename Shape, bool kOfKeys>
+__device__ void StoreOwn(const AttentionCall& call,
+                         const AttentionBackwardArrays& a,
+                         const AttentionHead& head, int row,
+                         const TileSums<Shape>& sums,
+                         const TileSums<Shape>& value_sums) {
+  const AttentionShape& s = call.s;
+#pragma unroll
+  for (int i = 0; i < Shape::kRows; ++i) {
+    const int at = row + 4 * i;
+    if (at >= (kOfKeys ? s.keys : s.queries)) continue;
+    if constexpr (kOfKeys) {
+      const int64_t offset = head.key + at * s.key.row;
+      StoreSums<Shape>(call, sums[i], 1.0f, a.dk + offset);
+      StoreSums<Shape>(call, value_sums[i], 1.0f, a.dv + offset);
+    } else {
+      StoreSums<Shape>(call, sums[i], 1.0f,
+                       a.dq + head.query + at * s.query.row);
     }
   }
 }
@@ -39,20 +99,14 @@ template <typename Shape, bool kOfKeys>
 __global__ void __launch_bounds__(kTileThreads, 2)
     BackwardKernel(int64_t blocks, AttentionCall call,
                    AttentionBackwardArrays a) {
-  constexpr int kRows = Shape::kRows, kCols = Shape::kCols;
   const AttentionShape& s = call.s;
   const int dim = static_cast<int>(s.dim);
   const int queries = static_cast<int>(s.queries);
   const int warp_row = static_cast<int>(threadIdx.x) / kWarp * Shape::kWarpRows;
-  float* own = SharedFloats();
-  float* own_other = own + Shape::kOwn;  // v or dy
-  float* tile = own_other + Shape::kOwn;
-  float* tile_other = tile + Shape::kOther;  // dy or v
-  float* all_weights = tile_other + Shape::kOther;
+  const auto [own, own_other, tile, tile_other, all_weights, logs, dots] =
+      BackwardTiles<Shape, kOfKeys>();
   float* weights = all_weights + warp_row * Shape::kWeightPitch;
-  constexpr int kStatistics = kOfKeys ? Shape::kTileCols : Shape::kTileRows;
-  float* logs = all_weights + Shape::kWeights;
-  float* dots = logs + kStatistics;
+  constexpr int kStatistics = BackwardTiles<Shape, kOfKeys>::kStatistics;
   const int own_at = (warp_row + TileRow()) * Shape::kPitch;
   const int tile_at = TileColumn() * Shape::kPitch;
   for (int64_t block = blockIdx.x; block < blocks; block += gridDim.x) {
@@ -60,17 +114,12 @@ __global__ void __launch_bounds__(kTileThreads, 2)
         AttentionPartAt(s, block, kOfKeys ? s.keys : s.queries,
                         Shape::kTileRows, s.causal && !kOfKeys);
     const AttentionHead head = AttentionHeadAt(s, part.head);
-    const AttentionRows q{a.q + head.query, s.query.row, queries};
-    const AttentionRows dy{a.dy + head.out, s.out.row, queries};
-    const int past = part.first + Shape::kTileRows;
     const int visible =
-        s.causal && !kOfKeys && past < head.keys ? past : head.keys;
-    const AttentionRows k{a.k + head.key, s.key.row, visible};
-    const AttentionRows v{a.v + head.key, s.key.row, visible};
-    const AttentionRows own_rows[] = {kOfKeys ? k : q, kOfKeys ? v : dy};
-    const AttentionRows other_rows[] = {kOfKeys ? q : k, kOfKeys ? dy : v};
+        VisibleKeys<kOfKeys>(s, head, part.first + Shape::kTileRows);
+    const BackwardRows rows =
+        BackwardRowsAt<kOfKeys>(s, a, head, queries, visible);
     __syncthreads();
-    LoadTiles<Shape, Shape::kTileRows>(call, own_rows, part.first, own,
+    LoadTiles<Shape, Shape::kTileRows>(call, rows.own, part.first, own,
                                        Shape::kOwn);
     if (!kOfKeys) {
       LoadStatistics<kStatistics>(a, head, part.first, queries, logs, dots);
@@ -79,14 +128,10 @@ __global__ void __launch_bounds__(kTileThreads, 2)
     ClearSums<Shape>(sums);
     ClearSums<Shape>(value_sums);
     const int row = part.first + warp_row;  // the warp's first
-    int begin = 0, end = kOfKeys ? queries : visible;
-    if (kOfKeys && s.causal) {
-      begin = part.first / Shape::kTileCols * Shape::kTileCols;
-    }
-    if (kOfKeys && part.first >= visible) end = 0;
-    for (int first = begin; first < end; first += Shape::kTileCols) {
+    const BackwardRange<Shape::kTileCols, kOfKeys> walk(s, part.first, visible);
+    for (int first = walk.begin; first < walk.end; first += Shape::kTileCols) {
       __syncthreads();
-      LoadTiles<Shape, Shape::kTileCols>(call, other_rows, first, tile,
+      LoadTiles<Shape, Shape::kTileCols>(call, rows.others, first, tile,
                                          Shape::kOther);
       if (kOfKeys) {
         LoadStatistics<kStatistics>(a, head, first, queries, logs, dots);
@@ -107,45 +152,18 @@ __global__ void __launch_bounds__(kTileThreads, 2)
         return kOfKeys ? TileColumn() + kTileColumns * j
                        : warp_row + TileRow() + 4 * i;
       };
-      float p[kRows][kCols];
+      float p[Shape::kRows][Shape::kCols];
       DotTiles<Shape>(own + own_at, tile + tile_at, dim, p);
-#pragma unroll
-      for (int i = 0; i < kRows; ++i) {
-#pragma unroll
-        for (int j = 0; j < kCols; ++j) {
-          const float power = TileExp(s.scale * p[i][j] - logs[query_at(i, j)]);
-          p[i][j] = seen(i, j) ? power : 0.0f;
-        }
-      }
+      Normalize<Shape>(s.scale, logs, query_at, seen, p);
       if constexpr (kOfKeys) {
         AddTile<Shape>(call.rounded, p, tile_other, weights, value_sums);
       }
-      float dp[kRows][kCols];
+      float dp[Shape::kRows][Shape::kCols];
       DotTiles<Shape>(own_other + own_at, tile_other + tile_at, dim, dp);
-#pragma unroll
-      for (int i = 0; i < kRows; ++i) {
-#pragma unroll
-        for (int j = 0; j < kCols; ++j) {
-          const float d_score =
-              s.scale * (p[i][j] * (dp[i][j] - dots[query_at(i, j)]));
-          dp[i][j] = seen(i, j) ? d_score : 0.0f;
-        }
-      }
+      Differentiate<Shape>(s.scale, dots, query_at, seen, p, dp);
       AddTile<Shape>(call.rounded, dp, tile, weights, sums);
     }
-#pragma unroll
-    for (int i = 0; i < kRows; ++i) {
-      const int at = row + TileRow() + 4 * i;
-      if (at >= (kOfKeys ? s.keys : s.queries)) continue;
-      if constexpr (kOfKeys) {
-        const int64_t offset = head.key + at * s.key.row;
-        StoreSums<Shape>(call, sums[i], 1.0f, a.dk + offset);
-        StoreSums<Shape>(call, value_sums[i], 1.0f, a.dv + offset);
-      } else {
-        StoreSums<Shape>(call, sums[i], 1.0f,
-                         a.dq + head.query + at * s.query.row);
-      }
-    }
+    StoreOwn<Shape, kOfKeys>(call, a, head, row + TileRow(), sums, value_sums);
   }
 }
 

@@ -50,6 +50,22 @@ __device__ void UpdateSoftmax(float (&scores)[Shape::kRows][Shape::kCols],
   }
 }
 
+// Scales the scores of the tile of keys from `first` on, and hides the keys
+// that a query does not see. row: the lane's first.
+template <typename Shape>
+__device__ void HideUnseen(const AttentionShape& s, int end, int row, int first,
+                           float (&scores)[Shape::kRows][Shape::kCols]) {
+#pragma unroll
+  for (int i = 0; i < Shape::kRows; ++i) {
+    const int seen = SeenKeys(s, end, row + 4 * i) - first - TileColumn();
+#pragma unroll
+    for (int j = 0; j < Shape::kCols; ++j) {
+      const float score = s.scale * scores[i][j];
+      scores[i][j] = kTileColumns * j < seen ? score : -INFINITY;
+    }
+  }
+}
+
 // Shared memory: the queries, a tile of keys, a tile of values, weights.
 template <typename Shape>
 __global__ void __launch_bounds__(kTileThreads, 2)
@@ -81,11 +97,8 @@ __global__ void __launch_bounds__(kTileThreads, 2)
     for (int i = 0; i < Shape::kRows; ++i) {
       softmax.largest[i] = -INFINITY;
       softmax.sum[i] = 0;
-#pragma unroll
-      for (int f = 0; f < Shape::kFours; ++f) {
-        out[i][f] = make_float4(0, 0, 0, 0);
-      }
     }
+    ClearSums<Shape>(out);
     for (int first = 0; first < end; first += Shape::kTileCols) {
       __syncthreads();
       LoadTiles<Shape, Shape::kTileCols>(call, keys_and_values, first, keys,
@@ -97,15 +110,7 @@ __global__ void __launch_bounds__(kTileThreads, 2)
       float scores[Shape::kRows][Shape::kCols];
       DotTiles<Shape>(queries + (warp_row + TileRow()) * Shape::kPitch,
                       keys + TileColumn() * Shape::kPitch, dim, scores);
-#pragma unroll
-      for (int i = 0; i < Shape::kRows; ++i) {
-        const int seen = SeenKeys(s, end, row + 4 * i) - first - TileColumn();
-#pragma unroll
-        for (int j = 0; j < Shape::kCols; ++j) {
-          const float score = s.scale * scores[i][j];
-          scores[i][j] = kTileColumns * j < seen ? score : -INFINITY;
-        }
-      }
+      HideUnseen<Shape>(s, end, row, first, scores);
       UpdateSoftmax<Shape>(scores, softmax, out);
       AddTile<Shape>(call.rounded, scores, values, weights, out);
     }

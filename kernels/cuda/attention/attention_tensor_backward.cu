@@ -2,6 +2,7 @@
 // The gradients of attention on tensor cores. A block takes a tile of rows of
 // its own, queries or keys, 16 per warp, and walks over tiles of the others, as
 // in attention_backward.cu.
+#include "kernels/cuda/attention/attention_gradients.cuh"
 #include "kernels/cuda/attention/attention_tensor_cores.cuh"
 
 namespace tributary {
@@ -17,6 +18,17 @@ static_assert(kStatistics == kOwn && kStatistics == kOthers);
 
 // Rows of a tile whose scores exist at a time.
 constexpr int kGroup = 32;
+
+// The parts of shared memory.
+template <int kPitch>
+struct BackwardTiles {
+  uint16_t* own = reinterpret_cast<uint16_t*>(SharedFloats());
+  uint16_t* own_other = own + kOwn * kPitch;  // v or dy
+  uint16_t* tile = own_other + kOwn * kPitch;
+  uint16_t* tile_other = tile + kOthers * kPitch;  // dy or v
+  float* logs = reinterpret_cast<float*>(tile_other + kOthers * kPitch);
+  float* dots = logs + kStatistics;
+};
 
 // The logarithms of the sums, as powers of two, and the dots of the queries
 // from `first` on.
@@ -70,6 +82,101 @@ __device__ void AddGroup(const float (&weights)[kGroup / 8][4],
   }
 }
 
+// Stores the gradients of the block's own rows. row: the lane's first.
+template <int kDim, bool kOfKeys>
+__device__ void StoreOwn(const AttentionCall& call,
+                         const AttentionBackwardArrays& a,
+                         const AttentionHead& head, int row,
+                         const float (&sums)[kDim / 8][4],
+                         const float (&value_sums)[kDim / 8][4]) {
+  const AttentionShape& s = call.s;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int at = row + 8 * half;
+    if (at >= (kOfKeys ? s.keys : s.queries)) continue;
+    if constexpr (kOfKeys) {
+      const int64_t offset = head.key + at * s.key.row;
+      StoreParts<kDim>(call, sums, half, 1.0f, a.dk + offset);
+      StoreParts<kDim>(call, value_sums, half, 1.0f, a.dv + offset);
+    } else {
+      StoreParts<kDim>(call, sums, half, 1.0f,
+                       a.dq + head.query + at * s.query.row);
+    }
+  }
+}
+
+// The lane's two own rows: which of the others they belong with, from `low` on
+// and below `high`, and if they are queries, their statistics.
+template <bool kOfKeys>
+struct LaneRows {
+  __device__ LaneRows(const AttentionShape& s, int block_first, int warp_row,
+                      int visible, const float* logs, const float* dots) {
+    const int queries = static_cast<int>(s.queries);
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int i = warp_row + PartRow() + 8 * half;
+      const int at = block_first + i;
+      if (kOfKeys) {
+        low[half] = s.causal ? at : 0;
+        high[half] = at < visible ? queries : 0;
+      } else {
+        low[half] = 0;
+        high[half] = at < queries ? SeenKeys(s, visible, at) : 0;
+        log[half] = logs[i];
+        dot[half] = dots[i];
+      }
+    }
+  }
+  int low[2], high[2];
+  float log[2] = {}, dot[2] = {};
+};
+
+// Whether all queries of a group, or of the warp's own rows, see all keys of
+// the other. row, at: the first own row and the first of the group.
+template <bool kOfKeys>
+__device__ bool AllSeen(const AttentionShape& s, int row, int at, int queries,
+                        int visible) {
+  const int last_row = row + kWarpRows - 1;
+  return kOfKeys
+             ? last_row < visible && at + kGroup <= queries &&
+                   (!s.causal || last_row <= at)
+             : last_row < queries && at + kGroup <= SeenKeys(s, visible, row);
+}
+
+// Clears the elements of a group, from row `at` on, that do not belong with the
+// lane's two own rows: those below `low` and from `high` on.
+__device__ void HideUnseen(const int (&low)[2], const int (&high)[2], int at,
+                           float (&p)[kGroup / 8][4],
+                           float (&dp)[kGroup / 8][4]) {
+#pragma unroll
+  for (int n = 0; n < kGroup / 8; ++n) {
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      const int other = at + 8 * n + PartColumn() + e % 2;
+      if (other < low[e / 2] || other >= high[e / 2]) p[n][e] = dp[n][e] = 0;
+    }
+  }
+}
+
+// Turns dots of queries and keys into probabilities, and the gradients of these
+// into those of the scores. log_at and dot_at: the statistics of an element's
+// query.
+template <typename LogAt, typename DotAt>
+__device__ void NormalizeAndDifferentiate(float power_scale, float scale,
+                                          const LogAt& log_at,
+                                          const DotAt& dot_at,
+                                          float (&p)[kGroup / 8][4],
+                                          float (&dp)[kGroup / 8][4]) {
+#pragma unroll
+  for (int n = 0; n < kGroup / 8; ++n) {
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      p[n][e] = Exp2(fmaf(power_scale, p[n][e], -log_at(n, e)));
+      dp[n][e] = scale * (p[n][e] * (dp[n][e] - dot_at(n, e)));
+    }
+  }
+}
+
 #endif  // TRIBUTARY_TENSOR_CORES
 
 // With kOfKeys the block's own rows are keys and values, the others queries and
@@ -84,28 +191,17 @@ __global__ void __launch_bounds__(kBlock, kDim <= 64 ? 3 : 2)
   const AttentionShape& s = call.s;
   const int queries = static_cast<int>(s.queries);
   const int warp_row = static_cast<int>(threadIdx.x) / kWarp * kWarpRows;
-  auto* own = reinterpret_cast<uint16_t*>(SharedFloats());
-  uint16_t* own_other = own + kOwn * kPitch;  // v or dy
-  uint16_t* tile = own_other + kOwn * kPitch;
-  uint16_t* tile_other = tile + kOthers * kPitch;  // dy or v
-  auto* logs = reinterpret_cast<float*>(tile_other + kOthers * kPitch);
-  float* dots = logs + kStatistics;
+  const auto [own, own_other, tile, tile_other, logs, dots] =
+      BackwardTiles<kPitch>();
   const float power_scale = s.scale * kLog2OfE;
   for (int64_t block = blockIdx.x; block < blocks; block += gridDim.x) {
     const AttentionPart part = AttentionPartAt(
         s, block, kOfKeys ? s.keys : s.queries, kOwn, s.causal && !kOfKeys);
     const AttentionHead head = AttentionHeadAt(s, part.head);
-    const AttentionRows q{a.q + head.query, s.query.row, queries};
-    const AttentionRows dy{a.dy + head.out, s.out.row, queries};
-    const int past = part.first + kOwn;
-    const int visible =
-        s.causal && !kOfKeys && past < head.keys ? past : head.keys;
-    const AttentionRows k{a.k + head.key, s.key.row, visible};
-    const AttentionRows v{a.v + head.key, s.key.row, visible};
-    const AttentionRows own_rows[] = {kOfKeys ? k : q, kOfKeys ? v : dy};
-    const AttentionRows tile_rows[] = {kOfKeys ? q : k, kOfKeys ? dy : v};
+    const int visible = VisibleKeys<kOfKeys>(s, head, part.first + kOwn);
+    const auto in = BackwardRowsAt<kOfKeys>(s, a, head, queries, visible);
     __syncthreads();
-    LoadTensorTiles<kOwn, kDim, kBlock>(call, own_rows, part.first, own);
+    LoadTensorTiles<kOwn, kDim, kBlock>(call, in.own, part.first, own);
     if (!kOfKeys) LoadStatistics(a, head, part.first, queries, logs, dots);
     __syncthreads();
     OwnRows<kDim, kDim <= 64> rows{own + warp_row * kPitch, {}};
@@ -116,36 +212,18 @@ __global__ void __launch_bounds__(kBlock, kDim <= 64 ? 3 : 2)
     float sums[kDim / 8][4], value_sums[kDim / 8][4];
     ClearParts(sums);
     ClearParts(value_sums);
-    // The lane's two rows, and which of the others they belong with.
     const int row = part.first + warp_row;
-    int low[2], high[2];
-    float row_log[2] = {}, row_dot[2] = {};
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const int i = warp_row + PartRow() + 8 * half;
-      const int at = part.first + i;
-      if (kOfKeys) {
-        low[half] = s.causal ? at : 0;
-        high[half] = at < visible ? queries : 0;
-      } else {
-        low[half] = 0;
-        high[half] = at < queries ? SeenKeys(s, visible, at) : 0;
-        row_log[half] = logs[i];
-        row_dot[half] = dots[i];
-      }
-    }
-    int begin = 0, end = kOfKeys ? queries : visible;
-    if (kOfKeys && s.causal) begin = part.first / kOthers * kOthers;
-    if (kOfKeys && part.first >= visible) end = 0;
-    for (int first = begin; first < end; first += kOthers) {
+    const LaneRows<kOfKeys> lane(s, part.first, warp_row, visible, logs, dots);
+    const BackwardRange<kOthers, kOfKeys> walk(s, part.first, visible);
+    for (int first = walk.begin; first < walk.end; first += kOthers) {
       __syncthreads();
-      LoadTensorTiles<kOthers, kDim, kBlock>(call, tile_rows, first, tile);
+      LoadTensorTiles<kOthers, kDim, kBlock>(call, in.others, first, tile);
       if (kOfKeys) LoadStatistics(a, head, first, queries, logs, dots);
       __syncthreads();
 #pragma unroll 1
       for (int group = 0; group < kOthers; group += kGroup) {
         const int at = first + group;
-        if (at >= end) break;
+        if (at >= walk.end) break;
         // No query of these sees a key of these.
         if (s.causal &&
             (kOfKeys ? at + kGroup <= row : at >= row + kWarpRows)) {
@@ -156,53 +234,23 @@ __global__ void __launch_bounds__(kBlock, kDim <= 64 ? 3 : 2)
         float p[kGroup / 8][4], dp[kGroup / 8][4];
         rows.Dot(others, p);
         other_rows.Dot(others_other, dp);
-#pragma unroll
-        for (int n = 0; n < kGroup / 8; ++n) {
-#pragma unroll
-          for (int e = 0; e < 4; ++e) {
+        const auto at_query = [&](const float* all, const float(&two)[2]) {
+          return [=, &two](int n, int e) {
             const int column = group + 8 * n + PartColumn() + e % 2;
-            const float log = kOfKeys ? logs[column] : row_log[e / 2];
-            const float dot = kOfKeys ? dots[column] : row_dot[e / 2];
-            p[n][e] = Exp2(fmaf(power_scale, p[n][e], -log));
-            dp[n][e] = s.scale * (p[n][e] * (dp[n][e] - dot));
-          }
-        }
-        // Whether all of these queries see all of these keys.
-        const int last_row = row + kWarpRows - 1;
-        const bool all = kOfKeys
-                             ? last_row < visible && at + kGroup <= queries &&
-                                   (!s.causal || last_row <= at)
-                             : last_row < queries &&
-                                   at + kGroup <= SeenKeys(s, visible, row);
-        if (!all) {
-#pragma unroll
-          for (int n = 0; n < kGroup / 8; ++n) {
-#pragma unroll
-            for (int e = 0; e < 4; ++e) {
-              const int other = at + 8 * n + PartColumn() + e % 2;
-              if (other < low[e / 2] || other >= high[e / 2]) {
-                p[n][e] = dp[n][e] = 0;
-              }
-            }
-          }
+            return kOfKeys ? all[column] : two[e / 2];
+          };
+        };
+        NormalizeAndDifferentiate(power_scale, s.scale,
+                                  at_query(logs, lane.log),
+                                  at_query(dots, lane.dot), p, dp);
+        if (!AllSeen<kOfKeys>(s, row, at, queries, visible)) {
+          HideUnseen(lane.low, lane.high, at, p, dp);
         }
         if constexpr (kOfKeys) AddGroup<kDim>(p, others_other, value_sums);
         AddGroup<kDim>(dp, others, sums);
       }
     }
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const int at = row + PartRow() + 8 * half;
-      if (at >= (kOfKeys ? s.keys : s.queries)) continue;
-      if constexpr (kOfKeys) {
-        const int64_t offset = head.key + at * s.key.row;
-        StoreParts<kDim>(call, sums, half, 1.0f, a.dk + offset);
-        StoreParts<kDim>(call, value_sums, half, 1.0f, a.dv + offset);
-      } else {
-        StoreParts<kDim>(call, sums, half, 1.0f,
-                         a.dq + head.query + at * s.query.row);
-      }
-    }
+    StoreOwn<kDim, kOfKeys>(call, a, head, row + PartRow(), sums, value_sums);
   }
 #endif
 }

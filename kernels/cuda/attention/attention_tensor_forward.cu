@@ -53,6 +53,62 @@ __device__ void UpdateSoftmax(float (&scores)[kKeys / 8][4], Softmax& softmax,
   }
 }
 
+#if TRIBUTARY_TENSOR_CORES
+
+// Scales the scores of the tile of keys from `first` on, and hides the keys
+// that a query does not see. warp_first: the warp's first query.
+__device__ void HideUnseen(const AttentionShape& s, int end, int warp_first,
+                           int first, float (&scores)[kKeys / 8][4]) {
+  const float scale = s.scale * kLog2OfE;
+#pragma unroll
+  for (int n = 0; n < kKeys / 8; ++n) {
+#pragma unroll
+    for (int e = 0; e < 4; ++e) scores[n][e] *= scale;
+  }
+  if (first + kKeys <= SeenKeys(s, end, warp_first)) return;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int row = warp_first + PartRow() + 8 * half;
+    const int seen = SeenKeys(s, end, row) - first - PartColumn();
+#pragma unroll
+    for (int n = 0; n < kKeys / 8; ++n) {
+      if (8 * n >= seen) scores[n][2 * half] = -INFINITY;
+      if (8 * n + 1 >= seen) scores[n][2 * half + 1] = -INFINITY;
+    }
+  }
+}
+
+// Stores the lane's two rows and the logarithms of their sums.
+template <int kDim>
+__device__ void StoreQueries(const AttentionCall& call,
+                             const AttentionForwardArrays& a,
+                             const AttentionHead& head, int warp_first,
+                             Softmax& softmax,
+                             const float (&out)[kDim / 8][4]) {
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    float sum = softmax.sum[half];
+    sum += __shfl_xor_sync(0xffffffffu, sum, 1);
+    sum += __shfl_xor_sync(0xffffffffu, sum, 2);
+    softmax.sum[half] = sum;
+  }
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int row = warp_first + PartRow() + 8 * half;
+    if (row < call.s.queries) {
+      const float sum = softmax.sum[half];
+      StoreParts<kDim>(call, out, half, sum > 0 ? 1.0f / sum : 0.0f,
+                       a.y + head.out + row * call.s.out.row);
+      if (PartColumn() == 0) {
+        a.log_sum[head.rows + row] =
+            softmax.largest[half] * 0.693147181f + logf(sum);
+      }
+    }
+  }
+}
+
+#endif  // TRIBUTARY_TENSOR_CORES
+
 // Shared memory: the queries, a tile of keys, a tile of values.
 template <int kDim>
 __global__ void __launch_bounds__(kThreads, kDim <= 64 ? 2 : 1)
@@ -100,24 +156,7 @@ __global__ void __launch_bounds__(kThreads, kDim <= 64 ? 2 : 1)
       for (int k = 0; k < kDim / 16; ++k) {
         AddDots<kDim, kKeys>(query[k], keys, 16 * k, scores);
       }
-      const float scale = s.scale * kLog2OfE;
-#pragma unroll
-      for (int n = 0; n < kKeys / 8; ++n) {
-#pragma unroll
-        for (int e = 0; e < 4; ++e) scores[n][e] *= scale;
-      }
-      if (first + kKeys > SeenKeys(s, end, warp_first)) {
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-          const int row = warp_first + PartRow() + 8 * half;
-          const int seen = SeenKeys(s, end, row) - first - PartColumn();
-#pragma unroll
-          for (int n = 0; n < kKeys / 8; ++n) {
-            if (8 * n >= seen) scores[n][2 * half] = -INFINITY;
-            if (8 * n + 1 >= seen) scores[n][2 * half + 1] = -INFINITY;
-          }
-        }
-      }
+      HideUnseen(s, end, warp_first, first, scores);
       UpdateSoftmax<kDim>(scores, softmax, out);
 #pragma unroll
       for (int n = 0; n < kKeys / 8; n += 2) {
@@ -126,26 +165,7 @@ __global__ void __launch_bounds__(kThreads, kDim <= 64 ? 2 : 1)
         AddRows<kDim>(weights, values + n * 8 * kPitch, out);
       }
     }
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      float sum = softmax.sum[half];
-      sum += __shfl_xor_sync(0xffffffffu, sum, 1);
-      sum += __shfl_xor_sync(0xffffffffu, sum, 2);
-      softmax.sum[half] = sum;
-    }
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const int row = warp_first + PartRow() + 8 * half;
-      if (row < s.queries) {
-        const float sum = softmax.sum[half];
-        StoreParts<kDim>(call, out, half, sum > 0 ? 1.0f / sum : 0.0f,
-                         a.y + head.out + row * s.out.row);
-        if (PartColumn() == 0) {
-          a.log_sum[head.rows + row] =
-              softmax.largest[half] * 0.693147181f + logf(sum);
-        }
-      }
-    }
+    StoreQueries<kDim>(call, a, head, warp_first, softmax, out);
   }
 #endif
 }

@@ -103,6 +103,17 @@ __device__ void DotTiles(const float* a, const float* b, int dim,
 template <typename Shape>
 using TileSums = float4[Shape::kRows][Shape::kFours];
 
+template <typename Shape>
+__device__ void ClearSums(TileSums<Shape>& sums) {
+#pragma unroll
+  for (int i = 0; i < Shape::kRows; ++i) {
+#pragma unroll
+    for (int f = 0; f < Shape::kFours; ++f) {
+      sums[i][f] = make_float4(0, 0, 0, 0);
+    }
+  }
+}
+
 // Adds to each of the lane's sums its row's weight times a row of the tile.
 template <typename Shape>
 __device__ void AddWeighted(const float (&weights)[Shape::kRows],

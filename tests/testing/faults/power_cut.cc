@@ -53,9 +53,9 @@ class Survivor {
     const std::string copy = copies_ + "/" + key;
     if (key[0] == 'd') {
       fs::create_directory(path);
-      for (const auto& [entry, name] : kept_.names&& exists
-                                           ? EntriesOf(present->second)
-                                           : SyncedEntries(copy)) {
+      const bool present_names = kept_.names && exists;
+      for (const auto& [entry, name] :
+           present_names ? EntriesOf(present->second) : SyncedEntries(copy)) {
         Write(entry, path + "/" + name);
       }
     } else if (kept_.bytes && exists) {

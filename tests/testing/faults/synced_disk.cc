@@ -5,14 +5,11 @@
 // when it was synced, or the lines "KEY NAME" of a synced folder's entries.
 // Whatever is not synced is not there, as POSIX allows: fsync of a file does
 // not keep its name, and fsync of a folder keeps only names.
-#include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <climits>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
