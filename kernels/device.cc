@@ -8,7 +8,7 @@
 
 namespace tributary {
 
-// Defined in kernels/cuda, or in cuda/no_cuda.cc in a build without CUDA.
+// Defined in kernels/cuda, or in no_cuda.cc there in a build without CUDA.
 std::unique_ptr<Ops> CreateCudaOpsBeside(const Ops& ops, std::string* why_not);
 std::unique_ptr<DeviceEvent> CreateCudaEvent(Ops& ops, std::string* why_not);
 std::unique_ptr<PinnedMemory> PinCudaMemory(Ops& ops, void* memory,

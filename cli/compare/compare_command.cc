@@ -17,7 +17,6 @@
 #include "cli/compare/report_json.h"
 #include "cli/plan/cost_options.h"
 #include "cli/run/check_data.h"
-#include "cli/run/job/job_run.h"
 #include "cli/run/local_run.h"
 #include "cli/run/processes/hosts.h"
 #include "cli/terminal/command_line.h"

@@ -21,7 +21,7 @@ struct LocalRunOptions {
   TelemetryOptions telemetry;
   // Where a resumed run starts: a checkpoint's directory and step.
   JobStart start;
-  std::string data_record;  // as in JobRunOptions
+  std::string data_record;  // as in JobRunOptions, and the next two
   std::string checkpoint_key;
   JobRunOptions::Commands commands;
   bool insecure = false;  // without TLS

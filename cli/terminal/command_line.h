@@ -30,13 +30,13 @@ void AddReplayCommand(CommandLine& program);
 void AddBisectCommand(CommandLine& program);
 void AddSchemaCommand(CommandLine& program);
 
-// The job file of a command, and what the command says instead of it.
+// The job file of a command, and the changes that the command makes.
 struct CommandJob {
   std::string path;
   std::vector<std::string> overrides;  // key=value
   std::string device;                  // empty: the job's
 
-  // All of them as overrides.
+  // `overrides`, and the device as one more.
   std::vector<std::string> Overrides() const;
 };
 

@@ -45,7 +45,7 @@ class Checkpointer {
   // detached and ends when the disk responds.
   void Finish();
 
-  // For ParameterShard::Options::on_checkpoint; called under the block's lock.
+  // For ShardCallbacks::on_checkpoint; called under the block's lock.
   void Take(const BlockCut& cut);
 
  private:

@@ -82,9 +82,9 @@ bool LeavesEarlier(const Push& a, const Push& b) {
          std::tie(b.ready, b.rank, b.index, b.shard);
 }
 
-// When each push, in the order in which they leave, has arrived at its server,
-// but for the latency. Every replica sends the block at the same time, so the
-// server's link carries it `replicas` times.
+// When each push arrives at its server, without the latency. `pushes` are in
+// the order in which they leave. Every replica sends the block at the same
+// time, so the server's link carries it `replicas` times.
 std::vector<double> Arrivals(const CostInputs& inputs, int replicas,
                              size_t ranks, const std::vector<Push>& pushes) {
   const Link link(LinkRate(inputs), inputs.cluster.burst_bytes);

@@ -192,8 +192,8 @@ absl::StatusOr<v1::Plan> Member::GetPlan(uint64_t min_epoch,
     }
     spdlog::info("still waits: {}", std::string(plan.status().message()));
   }
-  absl::MutexLock lock(&mu_);
   display_.SetWaitingFor({});
+  absl::MutexLock lock(&mu_);
   if (!end.ok()) return end;
   if (!plan.ok()) return plan;
   for (const std::string& folder :

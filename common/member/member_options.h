@@ -17,8 +17,8 @@ namespace tributary {
 
 // A Member calls these on its heartbeat thread.
 struct MemberCallbacks {
-  // Once, when the job is over (OK: it is done) or the coordinator is lost. It
-  // should cancel the process's calls, as the next one.
+  // Once, when the job is over (OK: it is done) or the coordinator is lost.
+  // This callback and the next should cancel the process's calls.
   std::function<void(const absl::Status&)> on_end;
   // With each new plan's epoch, when the plan that this process works on has
   // ended.

@@ -15,9 +15,9 @@ namespace tributary {
 // State is written ahead: every change is saved before it is answered, shown or
 // acted upon. While saving fails, heartbeats are answered with the previous
 // state and every other call with Unavailable, and each Tick retries. After
-// loss_timeout the job fails. Evaluations and the newest checkpoint are saved
-// too, but the job does not wait for them. The state is saved under the lock,
-// because states have to reach the disk in the order of the changes.
+// the loss timeout the job fails. Evaluations and the newest checkpoint are
+// saved too, but the job does not wait for them. The state is saved under the
+// lock, because states have to reach the disk in the order of the changes.
 struct LockedJob {
   explicit LockedJob(JobCore::Options options)
       : clock(options.clock), core(std::move(options)) {}

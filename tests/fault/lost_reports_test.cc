@@ -46,7 +46,7 @@ TEST_F(LostReportsTest, AreNoDifferenceBetweenTwoRuns) {
       Tributary({"replay", Path("run"), "--step", absl::StrCat(lost_step)});
   EXPECT_EQ(replayed.exit_code, 2) << replayed.output;
   EXPECT_THAT(replayed.output,
-              HasSubstr(absl::StrCat("no loss of step ", lost_step)));
+              HasSubstr(absl::StrCat("no whole loss of step ", lost_step)));
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ struct JobRunOptions {
   // Where the run is found.
   struct Folder {
     std::string run_dir;        // empty: runs/NAME-DATE-TIME
-    std::string registered_in;  // as running; empty: nowhere
+    std::string registered_in;  // empty: nowhere
     // Continues the job in run_dir if its coordinator ended before the job did.
     bool take_over = false;
   };
@@ -54,7 +54,7 @@ struct JobRunOptions {
   };
   // The words of the command that continues this run from a checkpoint.
   struct Commands {
-    static constexpr char kCheckpoint[] = "CHECKPOINT";  // stands for it
+    static constexpr char kCheckpoint[] = "CHECKPOINT";  // for the checkpoint
 
     std::vector<std::string> resume = {"tributary", "train", "--resume",
                                        kCheckpoint};

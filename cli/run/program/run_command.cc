@@ -8,7 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "cli/run/job/job_run.h"
+#include "cli/run/job/job_run_options.h"
 #include "cli/run/processes/find_program.h"
 #include "cli/run/processes/hosts.h"
 #include "cli/run/program/program_run.h"

@@ -33,7 +33,7 @@ class SourceKind {
   virtual int64_t SequenceLength(const v1::DataSource& /*source*/) const {
     return 0;
   }
-  // The features of a sample that is none; 0: the files tell.
+  // The features of a sample that is no sequence; 0: only the files tell.
   virtual int64_t SampleWidth(const v1::DataSource& /*source*/) const {
     return 0;
   }

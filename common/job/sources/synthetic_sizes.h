@@ -5,9 +5,9 @@ namespace tributary {
 
 // What generated samples consist of (docs/data.md).
 inline constexpr int kCtrNumbers = 13;
-inline constexpr int kCtrTables = 8;  // one id of each
+inline constexpr int kCtrTables = 8;  // a sample has one id of each
 inline constexpr int kLinearInputs = 20;
 inline constexpr int kMlpTeacherInputs = 16;
-inline constexpr int kMarkovTokens = 16;  // different ones
+inline constexpr int kMarkovTokens = 16;  // size of the vocabulary
 
 }  // namespace tributary

@@ -9,7 +9,8 @@ namespace tributary {
 // With kOfKeys a block's own rows are keys and values, the others queries and
 // their dy; without, the other way round.
 
-// The number of keys that a block's queries see; `past`: behind its own rows.
+// The number of keys that a block's queries see; `past`: the row after its
+// last own row.
 template <bool kOfKeys>
 __device__ int VisibleKeys(const AttentionShape& s, const AttentionHead& head,
                            int past) {

@@ -131,8 +131,8 @@ struct LaneRows {
   float log[2] = {}, dot[2] = {};
 };
 
-// Whether all queries of a group, or of the warp's own rows, see all keys of
-// the other. row, at: the first own row and the first of the group.
+// Whether every query sees every key, of the warp's own rows and a group of the
+// others. row, at: the first own row and the first of the group.
 template <bool kOfKeys>
 __device__ bool AllSeen(const AttentionShape& s, int row, int at, int queries,
                         int visible) {

@@ -179,7 +179,7 @@ class GrpcParameterClient final : public ParameterClient {
 
   void PushPull(const Block& block) override {
     // More would move the flights, to which the network thread has pointers.
-    TRIBUTARY_CHECK(flights_.size() < flights_.capacity());
+    TRIBUTARY_CHECK(std::ssize(flights_) < partition_.num_blocks());
     flights_.push_back({.begin_micros = NowMicros()});
     Flight* const flight = &flights_.back();
     const auto push = std::make_shared<Push>(

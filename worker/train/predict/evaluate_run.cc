@@ -101,16 +101,15 @@ absl::StatusOr<EvaluatedData> FromGenerator(const Predictor* predictor,
                                             const v1::DataSource& source) {
   v1::DataSpec spec;
   *spec.mutable_train() = source;
-  v1::NormalizeSpec* normalize =
-      spec.mutable_train()->mutable_synthetic()->mutable_normalize();
-  normalize->Clear();
+  v1::NormalizeSpec normalize;
   const v1::NumericFeatures& numeric = predictor->preprocessing().numeric();
   for (int i = 0; i < numeric.mean_size(); ++i) {
     const double offset = numeric.offset().empty() ? 0 : numeric.offset(i);
-    normalize->add_mean(offset + numeric.mean(i));
+    normalize.add_mean(offset + numeric.mean(i));
   }
-  normalize->mutable_std()->Add(numeric.deviation().begin(),
-                                numeric.deviation().end());
+  normalize.mutable_std()->Add(numeric.deviation().begin(),
+                               numeric.deviation().end());
+  SetNormalize(&normalize, spec.mutable_train());
   TRIBUTARY_ASSIGN_OR_RETURN(TrainTest opened,
                              OpenData(spec, predictor->target_kind()));
   return FromMemory(predictor, std::move(opened.train));

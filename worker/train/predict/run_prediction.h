@@ -22,7 +22,7 @@ struct PredictionOptions {
   // Without an input: the run's set to evaluate, "test", "validation" or
   // "train".
   std::string data = "test";
-  GenerateOptions generate;  // of a text instead of predictions
+  GenerateOptions generate;  // with tokens: a text, no predictions
 
   bool wanted() const { return !predict.empty() || !evaluate.empty(); }
 };

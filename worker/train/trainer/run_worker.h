@@ -31,20 +31,21 @@ struct WorkerOptions {
   absl::Duration join_timeout = absl::Minutes(10);
   Access access;
   PageAccess pages;
-  // Folders below which these must lie; empty: anywhere.
+  // Folders below which the job's data and checkpoints must lie; empty:
+  // anywhere.
   struct Roots {
     std::vector<std::string> data, checkpoints;
   } roots;
-  // What the ranks of this process share, if there are others.
+  // Of a rank that runs beside others in this process.
   struct InProcess {
     bool adopted = false;                 // runs beside another rank
     LocalMeshes* local_meshes = nullptr;  // both outlive the worker
     SharedData* shared_data = nullptr;
   } in_process;
   struct ForTests {
-    // Of timing, see ParameterClient.
+    // Delays messages, see ParameterClient.
     std::function<int64_t()> delay_micros;
-    // Of stragglers: stretches every step's computation by this factor.
+    // Makes a straggler: every step's computation takes so many times as long.
     double slow_down = 1;
   } for_tests;
   // Steps in which each rank writes down what it computes (step_probe.h).
