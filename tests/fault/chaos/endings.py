@@ -6,7 +6,7 @@ import os
 import shlex
 import shutil
 import signal
-import subprocess
+import time
 
 import causes
 import checkpoints
@@ -14,6 +14,7 @@ import promises
 from faults import STOPPING
 
 KILLED = -signal.SIGKILL
+MEMBER_SECONDS = 60  # a coordinator counts as lost after half of them
 # Exit codes that each kind explains (docs/commands.md). A batch script of Slurm
 # passes on the exit code of its child, as shells do.
 KILLED_CHILD = 128 + signal.SIGKILL
@@ -68,11 +69,15 @@ def is_stop_of_another(run):
 
 def wait_for_members(run):
     """Waits for daemons, which are no longer restarted. None, or what is wrong."""
-    try:
-        if run.way.takes_over():
-            run.way.wait_for_members()
-    except subprocess.TimeoutExpired as late:
-        return f"this does not end: {shlex.join(late.cmd)}"
+    if not run.way.takes_over():
+        return None
+    until = time.monotonic() + MEMBER_SECONDS
+    for _, process in run.way.members:
+        while process.poll() is None:
+            if time.monotonic() > until:
+                return f"this does not end: {shlex.join(process.args)}"
+            run.do_what_is_due()  # such as the end of a pause
+            time.sleep(0.005)
     return None
 
 

@@ -43,6 +43,7 @@ class Fault:
         self.kind, self.when, self.more = kind, when, more
         self.fired = False
         self.attempt = 0  # in which it fired
+        self.at = 0.0  # seconds since 1970
         self.__dict__.update(more)
 
     def __str__(self):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The sentences that the documents promise for each fault."""
 
+import datetime
 import os
 import re
 import shlex
@@ -18,6 +19,7 @@ CONTINUE = re.compile(r"^continue with: (tributary .*)$", re.M)
 OLDER = re.compile(r"the newest intact checkpoint before it is (\S+): name it")
 NO_OLDER = "no checkpoint before it is intact"
 LOST = re.compile(r"(server|worker) (\d+) \([^\n]*was lost")
+DONE = re.compile(r"^(\S+) info coordinator: the job is done$", re.M)
 GOES_BACK = re.compile(r"everybody goes back to step \d+, checkpoint (\S+)")
 STARTS_OVER = "everybody starts over at the beginning"
 UNREADABLE = "cannot be read, "
@@ -106,6 +108,16 @@ KILLS = ("kill", "kill several", "long pause", "damage alive")
 HARMLESS = ("pause", "kill", "kill several", "long pause", "take checkpoint")
 
 
+def is_over_before_a_loss(run, fault, text):
+    """Whether the job was done before the coordinator could miss the member."""
+    done = DONE.search(text)
+    if done is None:
+        return False
+    over = datetime.datetime.fromisoformat(done[1].replace("Z", "+00:00"))
+    seconds = run.trial.lease if fault.kind == "long pause" else 0.5
+    return over.timestamp() - fault.at < seconds
+
+
 def broken_in_last(run):
     """Whether each member that was lost in the last attempt is named as lost."""
     text, fired = run.attempt.text(), run.fired_now()
@@ -118,7 +130,7 @@ def broken_in_last(run):
         return None  # another fault may have hit its place meanwhile
     lost = set(LOST.findall(text))
     for fault in fired:
-        if fault.kind not in KILLS:
+        if fault.kind not in KILLS or is_over_before_a_loss(run, fault, text):
             continue
         victims = getattr(fault, "victims", None) or [(fault.role, fault.index)]
         for role, index in victims if run.trial.name != "data_parallel" else []:

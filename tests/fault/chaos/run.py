@@ -221,14 +221,17 @@ class Run:
             time.sleep(0.005)
         return f"it still runs after {limit} s: {self.last_words()}"
 
-    def let_faults_come(self):
+    def do_what_is_due(self):
         for due, what in [e for e in self.later if e[0] <= time.monotonic()]:
             self.later.remove((due, what))
             what()
+
+    def let_faults_come(self):
+        self.do_what_is_due()
         causes.continue_stopped(self)
         while self.waiting and self.has_reached(self.waiting[0]):
             fault = self.waiting.pop(0)
-            fault.attempt = self.attempt.number
+            fault.attempt, fault.at = self.attempt.number, time.time()
             fault.fired = causes.cause(self, fault)
 
     def has_reached(self, fault):

@@ -2,9 +2,11 @@
 """Whether chaos finds errors in made-up runs: chaos.sh --self-test."""
 
 import collections
+import datetime
 import json
 import os
 import shutil
+import subprocess
 import tempfile
 import unittest
 
@@ -160,6 +162,25 @@ class Ends(Case):
         notice = "worker 1 (h pid 3) was lost at step 9: killed"
         run = self.finish(self.run_of([kill], notice), lost={"workers": 1})
         self.assertIsNone(self.wrong(run))
+
+    def test_a_member_that_pauses_after_its_work_is_not_lost(self):
+        done = "2026-11-29T16:44:10.075995Z info coordinator: the job is done\n"
+        over = datetime.datetime(
+            2026, 11, 29, 16, 44, 10, tzinfo=datetime.timezone.utc
+        ).timestamp()
+        for before, is_lost in ((1, False), (9, True)):
+            pause = faults.Fault("long pause", 0.9, role="worker", index=1)
+            pause.at = over - before
+            run = self.finish(self.run_of([pause], done, lease=2))
+            self.assertEqual(self.wrong(run) is not None, is_lost)
+
+    def test_a_pause_ends_although_the_job_is_over(self):
+        run = self.run_of(way="daemons")
+        paused = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
+        run.way.address, run.way.members = "there", [("worker", paused)]
+        run.at(0, paused.stdin.close)
+        self.assertIsNone(endings.wait_for_members(run))
+        self.assertEqual(paused.returncode, 0)
 
 
 class Codes(Case):

@@ -152,10 +152,6 @@ class Daemons(Train):
             process.kill()
         return fired
 
-    def wait_for_members(self):
-        for _, process in self.members:
-            process.wait(timeout=60)
-
 
 class OnHosts(Train):
     """`tributary train` on the first of three hosts, with members on the others."""
