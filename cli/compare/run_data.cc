@@ -2,14 +2,13 @@
 #include "cli/compare/run_data.h"
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "cli/terminal/json_lines.h"
+#include "common/host/small_file.h"
 #include "common/job/job_file.h"
 #include "common/status/status_macros.h"
 
@@ -17,11 +16,6 @@ namespace tributary {
 namespace {
 
 constexpr double kNoNumber = std::numeric_limits<double>::quiet_NaN();
-
-std::string ReadAll(const std::string& path) {
-  std::ifstream stream(path, std::ios::binary);
-  return std::string((std::istreambuf_iterator<char>(stream)), {});
-}
 
 double Number(const nlohmann::json& json, const char* key,
               double otherwise = 0) {
@@ -84,7 +78,7 @@ RunData::Timeline TimelineOf(const nlohmann::json& json) {
 }
 
 absl::Status ReadSummary(const std::string& path, RunData* run) {
-  const nlohmann::json json = nlohmann::json::parse(ReadAll(path), nullptr,
+  const nlohmann::json json = nlohmann::json::parse(ReadText(path), nullptr,
                                                     /*allow_exceptions=*/false);
   if (!json.is_object()) {
     return absl::InvalidArgumentError(
@@ -114,7 +108,7 @@ absl::Status ReadSummary(const std::string& path, RunData* run) {
 }
 
 absl::Status ReadPrediction(const std::string& path, RunData* run) {
-  const nlohmann::json json = nlohmann::json::parse(ReadAll(path), nullptr,
+  const nlohmann::json json = nlohmann::json::parse(ReadText(path), nullptr,
                                                     /*allow_exceptions=*/false);
   const double seconds =
       json.is_object() ? Number(json, "step_seconds", kNoNumber) : kNoNumber;

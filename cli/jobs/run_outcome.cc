@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "common/host/small_file.h"
 
 namespace tributary {
 
@@ -31,10 +32,11 @@ std::string RunOutcome::Text() const {
 
 absl::StatusOr<RunOutcome> ReadRunOutcome(const std::string& run_directory) {
   const std::string path = run_directory + "/summary.json";
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return absl::NotFoundError(absl::StrCat(path, " is not there"));
-  const nlohmann::json json =
-      nlohmann::json::parse(file, /*cb=*/nullptr, /*allow_exceptions=*/false);
+  if (!std::ifstream(path)) {
+    return absl::NotFoundError(absl::StrCat(path, " is not there"));
+  }
+  const nlohmann::json json = nlohmann::json::parse(
+      ReadText(path), /*cb=*/nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) {
     return absl::DataLossError(absl::StrCat(path, " is damaged"));
   }

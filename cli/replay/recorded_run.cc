@@ -5,8 +5,6 @@
 #include <bit>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -14,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "cli/terminal/json_lines.h"
 #include "common/checkpoint/checkpoint_directory.h"
+#include "common/host/small_file.h"
 #include "common/job/job_file.h"
 #include "common/model_record/model_record.h"
 #include "common/schema/scalar_text.h"
@@ -33,10 +32,8 @@ bool Exists(const std::string& path) {
 // The object in a file; an empty one when there is no such file.
 absl::StatusOr<json> ReadObject(const std::string& path) {
   if (!Exists(path)) return json::object();
-  std::ifstream stream(path, std::ios::binary);
   json object =
-      json::parse(std::string((std::istreambuf_iterator<char>(stream)), {}),
-                  nullptr, /*allow_exceptions=*/false);
+      json::parse(ReadText(path), nullptr, /*allow_exceptions=*/false);
   if (!object.is_object()) {
     return absl::InvalidArgumentError(
         absl::StrCat(path, ": wanted a JSON object"));

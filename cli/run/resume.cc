@@ -2,8 +2,6 @@
 #include "cli/run/resume.h"
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <vector>
 
@@ -12,6 +10,7 @@
 #include "cli/terminal/console.h"
 #include "common/checkpoint/checkpoint_reader.h"
 #include "common/checkpoint/manifest.h"
+#include "common/host/small_file.h"
 #include "common/job/goes_on.h"
 #include "common/job/job_course.h"
 #include "common/job/job_file.h"
@@ -25,10 +24,9 @@ std::string ResumePoint::JobName() const {
       (std::filesystem::path(folder).parent_path() / ".." / "job.yaml")
           .lexically_normal()
           .string();
-  std::ifstream file(of_run, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  return text == JobToYaml(job()) ? of_run
-                                  : absl::StrCat("the job of ", folder);
+  return ReadText(of_run) == JobToYaml(job())
+             ? of_run
+             : absl::StrCat("the job of ", folder);
 }
 
 absl::StatusOr<ResumePoint> FindResumePoint(const std::string& path,

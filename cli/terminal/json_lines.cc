@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/terminal/json_lines.h"
 
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "common/host/small_file.h"
 
 namespace tributary {
 
 absl::Status ForEachJsonLine(
     const std::string& path,
     const std::function<void(const nlohmann::json& json)>& use) {
-  std::ifstream stream(path, std::ios::binary);
-  const std::string text((std::istreambuf_iterator<char>(stream)), {});
+  const std::string text = ReadText(path);
   int line = 0;
   size_t begin = 0;
   for (size_t end; (end = text.find('\n', begin)) != std::string::npos;

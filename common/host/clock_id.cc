@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/host/clock_id.h"
+#include "common/host/small_file.h"
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <string>
 
 namespace tributary {
 namespace {
-
-std::string ContentsOf(const char* path) {
-  std::ifstream stream(path);
-  return std::string((std::istreambuf_iterator<char>(stream)), {});
-}
 
 // FNV-1a, 64 bits.
 uint64_t Hash(uint64_t hash, const char* text) {
@@ -31,8 +25,8 @@ uint64_t ClockIdOf(const char* boot_id, const char* time_offsets) {
 }
 
 uint64_t MonotonicClockId() {
-  return ClockIdOf(ContentsOf("/proc/sys/kernel/random/boot_id").c_str(),
-                   ContentsOf("/proc/self/timens_offsets").c_str());
+  return ClockIdOf(ReadText("/proc/sys/kernel/random/boot_id").c_str(),
+                   ReadText("/proc/self/timens_offsets").c_str());
 }
 
 }  // namespace tributary

@@ -7,12 +7,11 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
-#include <iterator>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "common/host/small_file.h"
 
 namespace tributary {
 namespace {
@@ -53,9 +52,7 @@ Machine ThisMachine() {
   if (sched_getaffinity(0, sizeof(usable), &usable) == 0) {
     machine.processors = CPU_COUNT(&usable);
   }
-  std::ifstream stream("/proc/cpuinfo");
-  ReadProcessorInfo(std::string((std::istreambuf_iterator<char>(stream)), {}),
-                    &machine);
+  ReadProcessorInfo(ReadText("/proc/cpuinfo"), &machine);
   machine.c_library = absl::StrCat("glibc ", gnu_get_libc_version());
   return machine;
 }

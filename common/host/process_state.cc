@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/host/process_state.h"
 
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "common/host/small_file.h"
 
 namespace tributary {
 
@@ -41,8 +40,7 @@ ProcessFacts ReadProcessStat(absl::string_view stat) {
 
 ProcessFacts LookAtProcess(int64_t pid) {
   if (pid < 1) return {};
-  std::ifstream file(absl::StrCat("/proc/", pid, "/stat"));
-  return ReadProcessStat(std::string(std::istreambuf_iterator<char>(file), {}));
+  return ReadProcessStat(ReadText(absl::StrCat("/proc/", pid, "/stat")));
 }
 
 }  // namespace tributary

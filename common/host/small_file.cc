@@ -61,4 +61,16 @@ absl::StatusOr<std::string> ReadSmallFile(const std::string& path,
       absl::StrCat(path, ": wants at most ", max_bytes, " bytes"));
 }
 
+std::string ReadText(const std::string& path) {
+  const UniqueFd file(open(path.c_str(), O_RDONLY | O_NOCTTY | O_CLOEXEC));
+  std::string text;
+  std::array<char, 1 << 14> part;
+  while (true) {
+    const ssize_t got = read(file.get(), part.data(), part.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return text;
+    text.append(part.data(), static_cast<size_t>(got));
+  }
+}
+
 }  // namespace tributary

@@ -18,4 +18,10 @@ absl::StatusOr<std::string> ReadSmallFile(
     const std::string& path, size_t max_bytes,
     absl::Duration patience = absl::Seconds(10));
 
+// The content of a file, as far as it can be read; empty: there is none. For
+// files of runs and of the system, whose readers check the content. Unlike
+// std::istreambuf_iterator it does not throw where a read fails: the path is a
+// folder, or the process of a file in /proc has ended.
+std::string ReadText(const std::string& path);
+
 }  // namespace tributary

@@ -9,6 +9,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/host/small_file.h"
 #include "common/model_record/check_preprocessing.h"
 #include "common/model_record/proto_json.h"
 #include "common/status/status_macros.h"
@@ -146,8 +147,7 @@ absl::StatusOr<v1::ModelRecord> ReadModelRecord(const std::string& run) {
     return absl::InvalidArgumentError(absl::StrCat(
         file, ": wanted at most ", kMaxFileBytes, " bytes, got ", size));
   }
-  const std::string text((std::istreambuf_iterator<char>(stream)), {});
-  return ParseModelRecord(file, text);
+  return ParseModelRecord(file, ReadText(file));
 }
 
 }  // namespace tributary

@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "common/files/atomic_file.h"
+#include "common/host/small_file.h"
 #include "common/status/status_macros.h"
 #include "coordinator/core/state_file.h"
 #include "coordinator/run/run_record.h"
@@ -24,10 +25,8 @@ absl::StatusOr<RecordFile> OpenLines(const std::string& folder) {
 
 // Totals without a step: there are none, or they are damaged.
 v1::RecordedTotals ReadTotals(const std::string& folder) {
-  std::ifstream stream(folder + kTotalsFile, std::ios::binary);
-  const std::string bytes((std::istreambuf_iterator<char>(stream)), {});
   v1::RecordedTotals totals;
-  if (!ReadChecked(bytes, &totals)) totals.Clear();
+  if (!ReadChecked(ReadText(folder + kTotalsFile), &totals)) totals.Clear();
   return totals;
 }
 

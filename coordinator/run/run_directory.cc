@@ -14,6 +14,7 @@
 #include "common/files/atomic_file.h"
 #include "common/files/safetensors.h"
 #include "common/files/sha256.h"
+#include "common/host/small_file.h"
 #include "common/job/job_file.h"
 #include "common/status/status_macros.h"
 #include "coordinator/core/state_file.h"
@@ -204,10 +205,10 @@ absl::Status RunDirectory::SaveState(const v1::CoordinatorState& state) const {
 absl::StatusOr<v1::CoordinatorState> RunDirectory::ReadState(
     const std::string& path) {
   const std::string file = path + kStateFile;
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream) return absl::NotFoundError(absl::StrCat("there is no ", file));
-  const std::string bytes((std::istreambuf_iterator<char>(stream)), {});
-  return DecodeState(file, bytes);
+  if (!std::ifstream(file)) {
+    return absl::NotFoundError(absl::StrCat("there is no ", file));
+  }
+  return DecodeState(file, ReadText(file));
 }
 
 absl::Status RunDirectory::AddSteps(const std::vector<StepRecord>& records,

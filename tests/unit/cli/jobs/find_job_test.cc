@@ -131,6 +131,8 @@ TEST_F(RunOutcomeTest, ReadsTheSummary) {
   EXPECT_EQ(outcome.resume_command, "tributary train --resume run");
   Write("run/summary.json", "{");
   EXPECT_TRUE(absl::IsDataLoss(ReadRunOutcome(Path("run")).status()));
+  std::filesystem::create_directories(Path("folder/summary.json"));
+  EXPECT_TRUE(absl::IsDataLoss(ReadRunOutcome(Path("folder")).status()));
 }
 
 }  // namespace

@@ -50,5 +50,12 @@ TEST_F(SmallFileTest, APipeIsReadAndNeverWaitedForInVain) {
               StatusIs(kInvalid, "pipe: its writer did not finish within 0"));
 }
 
+TEST_F(SmallFileTest, ATextThatCannotBeReadIsEmpty) {
+  Write("file", "one\ntwo");
+  EXPECT_EQ(ReadText(Path("file")), "one\ntwo");
+  EXPECT_EQ(ReadText(Path("none")), "");
+  EXPECT_EQ(ReadText(Path("")), "") << "a folder";
+}
+
 }  // namespace
 }  // namespace tributary
