@@ -155,12 +155,10 @@ absl::StatusOr<CompareReport> ReadReport(
 absl::Status ShowReport(const CompareReport& report, const ReportPaths& paths) {
   absl::PrintF("\n%s", ReportText(report));
   if (!paths.json.empty()) {
-    TRIBUTARY_RETURN_IF_ERROR(
-        WriteFileAtomically(paths.json, ReportJson(report)));
+    TRIBUTARY_RETURN_IF_ERROR(WriteOutput(paths.json, ReportJson(report)));
   }
   if (!paths.html.empty()) {
-    TRIBUTARY_RETURN_IF_ERROR(
-        WriteFileAtomically(paths.html, ReportHtml(report)));
+    TRIBUTARY_RETURN_IF_ERROR(WriteOutput(paths.html, ReportHtml(report)));
     absl::PrintF("\nreport: %s\n", paths.html);
   }
   return absl::OkStatus();

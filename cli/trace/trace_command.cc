@@ -84,7 +84,7 @@ int Trace(const TraceOptions& options) {
                          ".json")
           : options.output;
   if (const absl::Status written =
-          WriteFileAtomically(path, ChromeTrace(*trace, *steps));
+          WriteOutput(path, ChromeTrace(*trace, *steps));
       !written.ok()) {
     PrintError(written.message());
     return kExitFailed;

@@ -2,6 +2,7 @@
 #include "common/files/atomic_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -40,6 +41,19 @@ absl::StatusOr<std::unique_ptr<AtomicFile>> AtomicFile::Create(
   return FileError(path, "create", EEXIST);
 }
 
+absl::StatusOr<std::unique_ptr<AtomicFile>> AtomicFile::CreateOutput(
+    const std::string& path) {
+  struct stat found {};
+  if (stat(path.c_str(), &found) != 0 || S_ISREG(found.st_mode) ||
+      S_ISDIR(found.st_mode)) {
+    return Create(path);
+  }
+  UniqueFd fd(open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (!fd.ok()) return FileError(path, "open", errno);
+  return std::unique_ptr<AtomicFile>(
+      new AtomicFile(path, /*aside=*/"", std::move(fd)));
+}
+
 AtomicFile::~AtomicFile() {
   if (!aside_.empty()) unlink(aside_.c_str());
 }
@@ -59,6 +73,10 @@ absl::Status AtomicFile::Append(const void* data, size_t size) {
 }
 
 absl::Status AtomicFile::Commit() {
+  if (aside_.empty()) {
+    if (close(fd_.Release()) != 0) return FileError(path_, "close", errno);
+    return absl::OkStatus();
+  }
   if (fsync(fd_.get()) != 0) return FileError(path_, "fsync", errno);
   if (close(fd_.Release()) != 0) return FileError(path_, "close", errno);
   if (rename(aside_.c_str(), path_.c_str()) != 0) {
@@ -73,6 +91,13 @@ absl::Status WriteFileAtomically(const std::string& path,
                                  absl::string_view contents) {
   TRIBUTARY_ASSIGN_OR_RETURN(const std::unique_ptr<AtomicFile> file,
                              AtomicFile::Create(path));
+  TRIBUTARY_RETURN_IF_ERROR(file->Append(contents));
+  return file->Commit();
+}
+
+absl::Status WriteOutput(const std::string& path, absl::string_view contents) {
+  TRIBUTARY_ASSIGN_OR_RETURN(const std::unique_ptr<AtomicFile> file,
+                             AtomicFile::CreateOutput(path));
   TRIBUTARY_RETURN_IF_ERROR(file->Append(contents));
   return file->Commit();
 }

@@ -21,6 +21,10 @@ class AtomicFile {
   // file, less the process's mask.
   static absl::StatusOr<std::unique_ptr<AtomicFile>> Create(
       const std::string& path, unsigned int mode = 0666);
+  // As Create, for a path that a user names. A device, a pipe or a socket that
+  // is there is written into, and stays what it is.
+  static absl::StatusOr<std::unique_ptr<AtomicFile>> CreateOutput(
+      const std::string& path);
   ~AtomicFile();
 
   absl::Status Append(const void* data, size_t size);
@@ -35,12 +39,14 @@ class AtomicFile {
       : path_(std::move(path)), aside_(std::move(aside)), fd_(std::move(fd)) {}
 
   const std::string path_;
-  std::string aside_;  // the temporary file's path; empty once committed
+  std::string aside_;  // the temporary file's path; empty: there is none
   UniqueFd fd_;
 };
 
 absl::Status WriteFileAtomically(const std::string& path,
                                  absl::string_view contents);
+// As AtomicFile::CreateOutput.
+absl::Status WriteOutput(const std::string& path, absl::string_view contents);
 
 // Removes temporary files that killed writers left in `folder`. No process may
 // be writing there.

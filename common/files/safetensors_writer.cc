@@ -50,7 +50,7 @@ absl::StatusOr<std::unique_ptr<SafetensorsWriter>> SafetensorsWriter::Create(
     const std::string& path, const ParameterSpecs& specs) {
   TRIBUTARY_ASSIGN_OR_RETURN(const std::string header, HeaderOf(path, specs));
   TRIBUTARY_ASSIGN_OR_RETURN(std::unique_ptr<AtomicFile> file,
-                             AtomicFile::Create(path));
+                             AtomicFile::CreateOutput(path));
   const uint64_t length = header.size();
   TRIBUTARY_RETURN_IF_ERROR(file->Append(&length, sizeof(length)));
   TRIBUTARY_RETURN_IF_ERROR(file->Append(header));

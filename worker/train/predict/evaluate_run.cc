@@ -239,7 +239,7 @@ absl::Status EvaluateRun(const PredictionOptions& options) {
                                 .metrics = outcome.evaluation.Metrics()};
   const std::string text = options.json ? ReportJson(report, outcome.confusion)
                                         : ReportText(report, outcome.confusion);
-  if (!options.output.empty()) return WriteFileAtomically(options.output, text);
+  if (!options.output.empty()) return WriteOutput(options.output, text);
   std::fputs(text.c_str(), stdout);
   return absl::OkStatus();
 }

@@ -52,7 +52,7 @@ double UniformOf(uint64_t seed, uint64_t step) {
 }
 
 absl::Status WriteText(const std::string& text, const std::string& output) {
-  if (!output.empty()) return WriteFileAtomically(output, text);
+  if (!output.empty()) return WriteOutput(output, text);
   const bool written =
       std::fwrite(text.data(), 1, text.size(), stdout) == text.size() &&
       std::fflush(stdout) == 0;

@@ -77,7 +77,8 @@ absl::StatusOr<std::unique_ptr<PredictionWriter>> PredictionWriter::Create(
   std::unique_ptr<PredictionWriter> writer(
       new PredictionWriter(record, options));
   if (!options.path.empty()) {
-    TRIBUTARY_ASSIGN_OR_RETURN(writer->file_, AtomicFile::Create(options.path));
+    TRIBUTARY_ASSIGN_OR_RETURN(writer->file_,
+                               AtomicFile::CreateOutput(options.path));
   }
   if (options.format == PredictionFormat::kCsv) writer->AppendHeader();
   return writer;

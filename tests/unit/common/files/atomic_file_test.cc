@@ -1,16 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/files/atomic_file.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
+#include <filesystem>
+
+#include "common/base/unique_fd.h"
 #include "gmock/gmock.h"
+#include "tests/testing/status_matchers.h"
 #include "tests/testing/temporary_folder.h"
 
 namespace tributary {
 namespace {
 
+using testing::StatusIs;
 using AtomicFileTest = testing::TemporaryFolderTest;
 
 TEST_F(AtomicFileTest, TheOldFileStandsUntilTheNewOneIsWhole) {
@@ -60,6 +68,25 @@ TEST_F(AtomicFileTest, TwoWritersOfOneNameDoNotMix) {
   ASSERT_TRUE((*second)->Commit().ok());
   ASSERT_TRUE((*first)->Commit().ok());
   EXPECT_EQ(Read("weights"), "first");
+}
+
+TEST_F(AtomicFileTest, AnOutputIsWrittenIntoAPipeOrDevice) {
+  const std::string pipe = Path("pipe"), link = Path("link");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  std::filesystem::create_symlink(pipe, link);
+  const UniqueFd reader(open(pipe.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
+  for (const std::string& path : {pipe, link}) {
+    TRIBUTARY_EXPECT_OK(WriteOutput(path, "rows"));
+    char text[8] = {};
+    EXPECT_EQ(read(reader.get(), text, sizeof(text)), 4);
+    EXPECT_STREQ(text, "rows");
+    EXPECT_TRUE(std::filesystem::is_fifo(path));
+  }
+  EXPECT_THAT(WriteOutput("/dev/full", "rows"),
+              StatusIs(absl::StatusCode::kResourceExhausted, "/dev/full"));
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/full"));
+  TRIBUTARY_EXPECT_OK(WriteOutput(Path("file"), "rows"));
+  EXPECT_EQ(Read("file"), "rows");
 }
 
 TEST_F(AtomicFileTest, AMissingFolderIsAnErrorThatNamesThePath) {
