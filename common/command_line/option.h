@@ -34,7 +34,7 @@ class Option {
   // Each --option takes one word; more values need the option again.
   Option& OnePerFlag();
 
-  // What a value must be. --help shows it behind the type.
+  // Limits of a value. --help shows them behind the type.
   Option& Range(int first, int last);
   Option& Range(double first, double last);
   Option& Positive();

@@ -132,7 +132,7 @@ class Member {
   // Reports a checkpoint file that this member wrote, or why there is none.
   void ReportCheckpoint(const v1::CheckpointReport& report);
 
-  // What `tributary status` shows of it.
+  // The part of a heartbeat that `tributary status` shows.
   MemberDisplay& display() { return display_; }
 
   // Sends `payload` to the group of these ranks, which include this one, under

@@ -10,10 +10,10 @@
 
 namespace tributary {
 
-// What a member shows of itself in its heartbeats. Thread-safe.
+// The part of a heartbeat that `tributary status` shows. Thread-safe.
 class MemberDisplay {
  public:
-  // What `tributary status` shows that this member waits for; an empty text:
+  // Sets the thing that this member waits for; with an empty text it waits for
   // nothing.
   void SetWaitingFor(v1::Wait wait);
   std::string waiting_for() const;

@@ -41,7 +41,7 @@ class Coordinator {
     CallerProof proof;        // of this process, for its calls to servers
     bool reflection = false;  // describes its services to those who may ask
   };
-  // What is kept outside this process.
+  // These save everything that outlives this process.
   struct Savers {
     StateSaver::Save state;  // as in JobControl::Options
     EvaluationSaver::Save evaluations;

@@ -27,7 +27,7 @@ namespace tributary {
 
 class Ops;
 
-// What a shard calls.
+// Functions that a shard calls.
 struct ShardCallbacks {
   std::function<void(const absl::Status& why)> on_fatal;
   // Takes a block's snapshot for a checkpoint, under the block's lock.

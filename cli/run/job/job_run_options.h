@@ -45,11 +45,11 @@ struct JobRunOptions {
     bool quiet = false;  // prints errors alone
   };
   struct Keys {
-    // With which the checkpoints get keyed checksums; empty: they get none. The
+    // The key of the checkpoints' checksums; empty: these have no key. The
     // members learn it, so Listening::access must be encrypted.
     std::string checkpoint;
-    // Of a run whose processes this process starts; null: they have others, or
-    // none. The operator's are saved in the run directory.
+    // The keys of a run whose processes this process starts; null: it starts
+    // none, or without keys. The operator's are saved in the run directory.
     std::shared_ptr<const RunKeys> run;
   };
   // The words of the command that continues this run from a checkpoint.

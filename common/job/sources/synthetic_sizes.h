@@ -3,7 +3,7 @@
 
 namespace tributary {
 
-// What generated samples consist of (docs/data.md).
+// The parts of generated samples (docs/data.md).
 inline constexpr int kCtrNumbers = 13;
 inline constexpr int kCtrTables = 8;  // a sample has one id of each
 inline constexpr int kLinearInputs = 20;

@@ -15,8 +15,8 @@ class PowerCut {
     bool bytes = false;  // of the files whose names survive
   };
 
-  // Cuts the power of `folder`, which must not contain symbolic links. What is
-  // synced is copied to `copies`, an empty folder elsewhere.
+  // Cuts the power of `folder`, which must not contain symbolic links. All that
+  // is synced is copied to `copies`, an empty folder elsewhere.
   PowerCut(std::string folder, std::string copies);
 
   // NAME=VALUE of the programs that write to the folder, from its start on.

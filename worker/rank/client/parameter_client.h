@@ -33,7 +33,7 @@ class ParameterClient {
   // The rank of a client that only pulls: it holds every block.
   static constexpr uint32_t kObserver = UINT32_MAX;
 
-  // What only tests change.
+  // Settings that only tests change.
   struct ForTests {
     // A rank that holds fewer bytes of weights has no network thread. The
     // calling thread sends in PushPull and receives in the calls that wait.

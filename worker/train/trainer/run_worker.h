@@ -36,7 +36,7 @@ struct WorkerOptions {
   struct Roots {
     std::vector<std::string> data, checkpoints;
   } roots;
-  // Of a rank that runs beside others in this process.
+  // For a rank that runs beside others in this process.
   struct InProcess {
     bool adopted = false;                 // runs beside another rank
     LocalMeshes* local_meshes = nullptr;  // both outlive the worker
