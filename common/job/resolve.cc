@@ -268,12 +268,10 @@ class FieldResolver {
       default:
         break;
     }
-    if (rule->range.Contains(ScalarNumber(message, field, index))) {
-      return absl::OkStatus();
-    }
-    return places_.Error(path, path, " must be ",
-                         RangeText(rule->range, IsBytes(*field)), ", got ",
-                         ScalarText(message, field, index));
+    const std::string wrong =
+        OutOfRange(rule->range, ScalarNumber(message, field, index),
+                   ScalarText(message, field, index), IsBytes(*field));
+    return wrong.empty() ? absl::OkStatus() : places_.Error(path, path, wrong);
   }
 
   const Places& places_;

@@ -42,8 +42,7 @@ const FieldRule* Find(absl::Span<const FieldRule> rules,
   return nullptr;
 }
 
-}  // namespace
-
+// "at least 0 and below 1"; of bytes, "at least 1KiB and at most 1GiB".
 std::string RangeText(const Range& range, bool of_bytes) {
   std::string text;
   if (std::isfinite(range.min)) {
@@ -56,6 +55,22 @@ std::string RangeText(const Range& range, bool of_bytes) {
                     BoundText(range.max, of_bytes));
   }
   return text;
+}
+
+}  // namespace
+
+std::string OutOfRange(const Range& range, double value, absl::string_view text,
+                       bool of_bytes) {
+  // An end that belongs to the range is a number of float32 itself.
+  const float rounded = static_cast<float>(value);
+  const bool rounds_away =
+      (range.above_min && std::isfinite(range.min) && rounded <= range.min) ||
+      (range.below_max && rounded >= range.max);
+  const bool contained = range.Contains(value);
+  if (contained && !rounds_away) return "";
+  return absl::StrCat(
+      " must be ", RangeText(range, of_bytes), ", got ", text,
+      contained ? absl::StrCat(", which is ", rounded, " in float32") : "");
 }
 
 absl::string_view RuleName(const google::protobuf::FieldDescriptor& field) {
@@ -93,10 +108,11 @@ absl::Status CheckRanges(absl::Span<const FieldRule> rules,
                           : 1;
     for (int n = 0; n < count; ++n) {
       const int index = field.is_repeated() ? n : -1;
-      if (rule->range.Contains(ScalarNumber(message, &field, index))) continue;
-      return absl::InvalidArgumentError(absl::StrCat(
-          field.name(), " must be ", RangeText(rule->range, /*of_bytes=*/false),
-          ", got ", ScalarText(message, &field, index)));
+      const std::string wrong =
+          OutOfRange(rule->range, ScalarNumber(message, &field, index),
+                     ScalarText(message, &field, index), /*of_bytes=*/false);
+      if (wrong.empty()) continue;
+      return absl::InvalidArgumentError(absl::StrCat(field.name(), wrong));
     }
   }
   return absl::OkStatus();

@@ -12,8 +12,11 @@
 
 namespace tributary {
 
-// "at least 0 and below 1"; of bytes, "at least 1KiB and at most 1GiB".
-std::string RangeText(const Range& range, bool of_bytes);
+// " must be above 0, got 1e-50, which is 0 in float32": a number that stands as
+// `text` is out of range, or would be as float32, in which it is computed with.
+// Empty: it is in range.
+std::string OutOfRange(const Range& range, double value, absl::string_view text,
+                       bool of_bytes);
 
 // The limits of a field of a job file that its type does not express.
 struct FieldRule {
@@ -55,8 +58,8 @@ absl::string_view RuleName(const google::protobuf::FieldDescriptor& field);
 void FillDefaults(absl::Span<const FieldRule> rules,
                   google::protobuf::Message* message);
 
-// InvalidArgument: a number of `message` is not in the range of its rule, "out
-// must be at least 1, got 0". Does not enter messages inside.
+// InvalidArgument: a number of `message` is OutOfRange by its rule, "out must
+// be at least 1, got 0". Does not enter messages inside.
 absl::Status CheckRanges(absl::Span<const FieldRule> rules,
                          const google::protobuf::Message& message);
 
