@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "cli/compare/compared_metric.h"
 #include "cli/compare/strategy_name.h"
 #include "cli/compare/weight_distance.h"
 #include "common/base/version.h"
@@ -24,9 +25,6 @@ namespace tributary {
 namespace {
 
 constexpr int64_t kMostWarmupSteps = 10;
-// The report shows the first of these metrics that a test has.
-constexpr const char* kMetrics[] = {"accuracy", "auc", "r2", "perplexity",
-                                    "loss"};
 
 double Median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
@@ -290,19 +288,10 @@ CompareRow RowOf(const RunData& run, const std::string& metric_name,
     if (std::isfinite(step.loss)) row.losses.push_back({step.step, step.loss});
     if (!step.lost_reports) row.loss = step.loss;
   }
-  if (const auto it = run.test.find(metric_name); it != run.test.end()) {
+  if (const auto it = run.metrics.find(metric_name); it != run.metrics.end()) {
     row.metric = it->second;
   }
   return row;
-}
-
-std::string MetricName(const std::vector<RunData>& runs) {
-  for (const char* name : kMetrics) {
-    for (const RunData& run : runs) {
-      if (run.test.count(name) > 0) return name;
-    }
-  }
-  return "";
 }
 
 // Index of the single process: a run with one worker, preferably without
@@ -350,7 +339,10 @@ absl::StatusOr<CompareReport> MakeCompareReport(
   report.job_name = runs[0].job.name();
   report.global_batch = Essence(runs[0].job).data().global_batch_size();
   report.seed = runs[0].job.seed();
-  report.metric_name = MetricName(runs);
+  const ComparedMetric metric = MetricOf(runs);
+  report.metric_name = metric.name;
+  report.metric_set = metric.set;
+  if (!metric.difference.empty()) report.notes.push_back(metric.difference);
   report.version = kVersion;
   size_t most_steps = 0;
   for (const RunData& run : runs) {

@@ -78,7 +78,8 @@ struct CompareReport {
   int64_t parameters = 0;    // elements; 0: unknown
   int64_t warmup_steps = 0;
   uint64_t seed = 0;
-  std::string metric_name;       // "accuracy"; empty: the job has no test set
+  std::string metric_name;       // "accuracy"; empty: no run was evaluated
+  std::string metric_set;        // "test"; empty: runs differ in it
   std::string version;           // of Tributary
   std::vector<CompareRow> rows;  // the single process first, if there is one
   std::vector<std::string> notes;

@@ -155,8 +155,11 @@ CompareTable ResultTable(const CompareReport& report) {
   maker.Add({"loss", "at the end"},
             [](const CompareRow& row) { return MetricCell(row.loss); });
   if (!report.metric_name.empty()) {
-    maker.Add({absl::StrCat("test ", report.metric_name), "at the end"},
-              [](const CompareRow& row) { return MetricCell(row.metric); });
+    maker.Add(
+        {absl::StrCat(report.metric_set, report.metric_set.empty() ? "" : " ",
+                      report.metric_name),
+         "at the end"},
+        [](const CompareRow& row) { return MetricCell(row.metric); });
   }
   if (!report.one_job) return maker.Take();
   maker.Add({"distance", "relative"}, [](const CompareRow& row) -> std::string {

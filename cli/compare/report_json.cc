@@ -78,6 +78,7 @@ std::string ReportJson(const CompareReport& report) {
   json["seed"] = report.seed;
   json["warmup_steps"] = report.warmup_steps;
   json["metric"] = report.metric_name;
+  json["metric_set"] = report.metric_set;
   json["runs"] = std::move(rows);
   json["notes"] = report.notes;
   json["version"] = report.version;

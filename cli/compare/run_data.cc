@@ -97,11 +97,13 @@ absl::Status ReadSummary(const std::string& path, RunData* run) {
   }
   // A job without a test set may have a validation set.
   for (const char* set : {"test", "validation"}) {
-    if (!run->test.empty() || !json.contains(set) || !json[set].is_object()) {
+    if (!run->metrics.empty() || !json.contains(set) ||
+        !json[set].is_object()) {
       continue;
     }
     for (const auto& [name, value] : json[set].items()) {
-      run->test[name] = value.is_number() ? value.get<double>() : kNoNumber;
+      run->metrics[name] = value.is_number() ? value.get<double>() : kNoNumber;
+      run->evaluated_set = set;
     }
   }
   return absl::OkStatus();

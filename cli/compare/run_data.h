@@ -55,7 +55,10 @@ struct RunData {
   std::vector<Step> steps;
   std::vector<Timeline> timelines;
   std::vector<Process> processes;
-  std::map<std::string, double> test;  // the last evaluation
+  // The last evaluation, and on which set: "test", or "validation" of a run
+  // that has no test set; empty: there was none.
+  std::map<std::string, double> metrics;
+  std::string evaluated_set;
   bool has_weights = false;
   // Predicted by the cost model, if prediction.json exists.
   std::optional<double> predicted_step_seconds;

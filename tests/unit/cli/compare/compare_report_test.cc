@@ -202,6 +202,23 @@ TEST_F(CompareReportTest, JsonHasEveryFigure) {
   EXPECT_TRUE(parsed["runs"][0]["weight_distance"].is_null());
 }
 
+TEST_F(CompareReportTest, AMetricIsCalledAfterItsSet) {
+  Made one = Single(), two = Two();
+  EXPECT_THAT(ReportText(Report({Make(one), Make(two)})),
+              HasSubstr("test accuracy"));
+  one.test = "{}";
+  one.validation = R"({"accuracy": 0.8})";
+  const CompareReport mixed = Report({Make(one), Make(two)});
+  EXPECT_THAT(ReportText(mixed), Not(HasSubstr("test accuracy")));
+  EXPECT_THAT(ReportText(mixed), HasSubstr("on its validation set"));
+  EXPECT_EQ(json::parse(ReportJson(mixed))["metric_set"], "");
+  two.test = "{}";
+  two.validation = one.validation;
+  const CompareReport both = Report({Make(one), Make(two)});
+  EXPECT_THAT(ReportText(both), HasSubstr("validation accuracy"));
+  EXPECT_EQ(json::parse(ReportJson(both))["metric_set"], "validation");
+}
+
 // Everything but what needs one job is there.
 TEST_F(CompareReportTest, RunsOfOtherSettingsHaveNoDistance) {
   Made other = Two();

@@ -20,6 +20,7 @@ class RunFoldersTest : public TemporaryFolderTest {
     std::string strategy = "{parameter_server: {sync: bsp}}";
     std::string status = "done";
     std::string test = R"({"accuracy": 0.9, "loss": 0.5})";
+    std::string validation = "{}";
     int64_t global_batch = 40;
     std::vector<std::string> metrics;   // lines
     std::vector<std::string> timeline;  // lines
@@ -59,14 +60,15 @@ cluster: {servers: 1, workers: %d}
     Write(made.name + "/summary.json",
           absl::StrFormat(
               R"({"status": "%s", "message": "why <not>", "started": "",
- "weights_sha256": %s, "test": %s, "processes": [
+ "weights_sha256": %s, "test": %s,
+ "validation": %s, "processes": [
  {"role": "coordinator", "peak_memory_bytes": 1},
  {"role": "server", "index": 0, "peak_memory_bytes": 20971520,
   "optimizer_seconds": %g},
  {"role": "worker", "index": 0, "peak_memory_bytes": 31457280},
  {"role": "worker", "index": 1, "peak_memory_bytes": 10485760}]})",
               made.status, made.weights.empty() ? "null" : "\"abc\"", made.test,
-              made.server_optimizer_seconds));
+              made.validation, made.server_optimizer_seconds));
     if (!made.weights.empty()) {
       EXPECT_TRUE(WriteSafetensors(
                       Path(made.name + "/weights.safetensors"),
