@@ -2,14 +2,34 @@
 #include "worker/train/data/readers/idx_header.h"
 
 #include <cstdint>
+#include <string>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
 #include "common/files/known_formats.h"
 #include "common/status/status_macros.h"
 
 namespace tributary {
+
+namespace {
+
+// What else a file may be that does not begin as wanted.
+std::string OtherFile(absl::string_view magic, int max_dimensions) {
+  if (absl::StartsWith(magic, absl::string_view("\0\0\x08", 3))) {
+    return max_dimensions > 1 ? "; is it a file of labels?"
+                              : "; is it a file of images?";
+  }
+  const bool other_type =
+      absl::StartsWith(magic, absl::string_view("\0\0", 2)) && magic[2] >= 9 &&
+      magic[2] <= 14;
+  return other_type ? "; save other numbers as NPY files (numpy.save) and use "
+                      "the source npy"
+                    : "";
+}
+
+}  // namespace
 
 // Checks that the product of the extents does not overflow.
 absl::StatusOr<Shape> ReadIdxHeader(InputFile* file, int min_dimensions,
@@ -20,15 +40,13 @@ absl::StatusOr<Shape> ReadIdxHeader(InputFile* file, int min_dimensions,
   if (magic[0] != 0 || magic[1] != 0 || magic[2] != 8 ||
       dimensions < min_dimensions || dimensions > max_dimensions) {
     const std::string begin(reinterpret_cast<const char*>(magic), 4);
-    const bool idx = absl::StartsWith(begin, absl::string_view("\0\0\x08", 3));
-    const char* other = max_dimensions > 1 ? "; is it a file of labels?"
-                                           : "; is it a file of images?";
+    const std::string other = OtherFile(begin, max_dimensions);
     return absl::InvalidArgumentError(absl::StrFormat(
         "%s: offset 0: wanted the IDX magic of unsigned bytes in %s%d "
         "dimensions (00 00 08 %02x), got %02x %02x %02x %02x%s",
         file->name(), max_dimensions > min_dimensions ? "at least " : "",
         min_dimensions, min_dimensions, magic[0], magic[1], magic[2], magic[3],
-        idx ? other : LooksLike(begin + file->ReadSome())));
+        other.empty() ? LooksLike(begin + file->ReadSome()) : other));
   }
   Shape extents;
   int64_t size = 1;

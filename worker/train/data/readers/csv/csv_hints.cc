@@ -46,6 +46,8 @@ char OtherDelimiter(absl::Span<const absl::string_view> fields,
     if (c == delimiter || (c == ' ' && fields.size() > 1)) continue;
     int64_t count = 0;
     for (absl::string_view field : fields) {
+      // Blanks around a field separate nothing.
+      if (c == ' ') field = absl::StripAsciiWhitespace(field);
       count += std::count(field.begin(), field.end(), c);
     }
     if (count == 0 || count < most || (best != 0 && count == most)) continue;
@@ -57,6 +59,14 @@ char OtherDelimiter(absl::Span<const absl::string_view> fields,
 
 std::string DelimiterHint(absl::Span<const absl::string_view> fields,
                           char delimiter) {
+  if (std::all_of(fields.begin(), fields.end(), [](absl::string_view field) {
+        return absl::StripAsciiWhitespace(field).empty();
+      })) {
+    return "; the line has nothing but blanks: remove it";
+  }
+  if (absl::StartsWith(absl::StripAsciiWhitespace(fields[0]), "#")) {
+    return "; a CSV file has no comments: take the # or the line out";
+  }
   const char other = OtherDelimiter(fields, delimiter);
   if (other == 0) return "";
   return absl::StrCat(

@@ -13,7 +13,8 @@ namespace tributary {
 // message. Each text begins with "; ", or is empty when nothing is known. A
 // setting after "as in" can be pasted below `csv` in the job file.
 
-// When the fields of a row seem to be separated by another character.
+// When the fields of a row, at least one, seem to be separated by another
+// character, or the row is no row: a comment, or blanks alone.
 std::string DelimiterHint(absl::Span<const absl::string_view> fields,
                           char delimiter);
 

@@ -60,6 +60,19 @@ TEST(CsvHintsTest, AnotherDelimiterIsTold) {
   EXPECT_THAT(DelimiterHint(tabs, ','), EndsWith("delimiter: \"\\t\""));
 }
 
+TEST(CsvHintsTest, ALineThatIsNoRowHasAnotherRemedy) {
+  const auto hint = [](std::vector<absl::string_view> fields) {
+    return DelimiterHint(fields, ',');
+  };
+  for (const absl::string_view blanks : {"", " ", "   \t"}) {
+    EXPECT_THAT(hint({blanks}), HasSubstr("remove it")) << blanks;
+  }
+  EXPECT_THAT(hint({"# made by hand"}),
+              HasSubstr("a CSV file has no comments"));
+  EXPECT_EQ(hint({" 7 "}), "") << "blanks around a field separate nothing";
+  EXPECT_EQ(OtherDelimiter(std::vector<absl::string_view>{"  1 "}, ','), 0);
+}
+
 TEST(CsvHintsTest, TextsAreQuotedForYaml) {
   EXPECT_EQ(YamlText("null"), "\"null\"");
   EXPECT_EQ(YamlText("a\"b\\c\t\x1B"), "\"a\\\"b\\\\c\\t\\u001b\"");

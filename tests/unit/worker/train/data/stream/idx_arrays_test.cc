@@ -84,6 +84,8 @@ TEST(IdxArraysTest, WrongMagicIsTold) {
       ErrorOf(ReadImages(kImages, kImages)),
       HasSubstr("labels: offset 0: wanted the IDX magic of unsigned "
                 "bytes in 1 dimensions (00 00 08 01), got 00 00 08 03"));
+  EXPECT_THAT(ErrorOf(ReadImages(std::string("\0\0\x0D\x02", 4), kLabels)),
+              HasSubstr("got 00 00 0d 02; save other numbers as NPY files"));
   EXPECT_THAT(ErrorOf(ReadImages("", kLabels)),
               HasSubstr("images: offset 0: wanted 4 bytes of IDX magic"));
 }
