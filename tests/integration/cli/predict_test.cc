@@ -137,6 +137,15 @@ TEST_F(PredictTest, EvaluateRepeatsTheRunsMetrics) {
                                      "\naccuracy    1\n")));
 }
 
+TEST_F(PredictTest, OtherRowsAreNotTakenForThoseOfTheTraining) {
+  Train(kPointsJob);
+  ASSERT_EQ(Run({"evaluate", Path("run"), "--data", "train"}), 0) << output_;
+  Write("points.csv", Read("points.csv") + "1,1,red,cold\n");
+  EXPECT_EQ(Run({"evaluate", Path("run"), "--data", "train"}), 2);
+  EXPECT_THAT(output_,
+              HasSubstr("has changed since the run: name it as INPUT"));
+}
+
 TEST_F(PredictTest, EvaluateAcceptsUnknownCategoriesOfEveryFile) {
   Train(kPointsJob);
   const std::string input =
@@ -146,6 +155,19 @@ TEST_F(PredictTest, EvaluateAcceptsUnknownCategoriesOfEveryFile) {
               HasSubstr("1 rows have a category that the training "
                         "data does not have (first \"pink\" in line 2"));
   EXPECT_THAT(output_, HasSubstr("new.csv, 1 rows"));
+}
+
+TEST_F(PredictTest, AFileThatIsReadIsNotOverwritten) {
+  Train(kPointsJob);
+  for (const char* read :
+       {"points.csv", "run/model.json", "run/weights.safetensors"}) {
+    const std::string before = Read(read);
+    EXPECT_EQ(Run({"predict", Path("run"), Path("points.csv"), "--output",
+                   Path(read)}),
+              2);
+    EXPECT_THAT(output_, HasSubstr("is one of the files to read"));
+    EXPECT_EQ(Read(read), before);
+  }
 }
 
 TEST_F(PredictTest, AWrongInputGetsOneLineAndExitCode2) {

@@ -115,21 +115,31 @@ absl::StatusOr<EvaluatedData> FromGenerator(const Predictor* predictor,
   return FromMemory(predictor, std::move(opened.train));
 }
 
-// The rows that a fraction has taken out of the training source, or those that
-// it has left there: chosen again, as the workers have chosen them.
-absl::StatusOr<EvaluatedData> FromFraction(const Predictor* predictor,
-                                           const v1::JobSpec& job,
-                                           bool validation) {
+// Opens the training source, and what a fraction has taken out of it, as the
+// workers have. InvalidArgument: its rows are not those of the run.
+absl::StatusOr<TrainTest> OpenTraining(const Predictor* predictor,
+                                       const v1::JobSpec& job) {
   v1::DataSpec spec = job.data();
   spec.clear_test();
+  if (!spec.validation().has_fraction()) spec.clear_validation();
   TRIBUTARY_ASSIGN_OR_RETURN(TrainTest opened,
                              OpenData(spec, predictor->target_kind()));
   const uint32_t trained = predictor->record().training_data().checksum();
   if (trained != 0 && opened.train->checksum() != trained) {
     return absl::InvalidArgumentError(absl::StrCat(
-        opened.train->name(),
-        " has changed since the run: its validation rows are not known"));
+        opened.train->name(), " has changed since the run: ",
+        opened.validation ? "its validation rows are not known"
+                          : "name it as INPUT to evaluate what it holds now"));
   }
+  return opened;
+}
+
+// The rows that a fraction has taken out of the training source, or those that
+// it has left there: chosen again, as the workers have chosen them.
+absl::StatusOr<EvaluatedData> FromFraction(const Predictor* predictor,
+                                           const v1::JobSpec& job,
+                                           bool validation) {
+  TRIBUTARY_ASSIGN_OR_RETURN(TrainTest opened, OpenTraining(predictor, job));
   return FromMemory(predictor,
                     std::move(validation ? opened.validation : opened.train));
 }
@@ -168,6 +178,9 @@ absl::StatusOr<EvaluatedData> OpenEvaluated(const PredictionOptions& options,
   }
   const v1::DataSource& source = *chosen;
   if (IsGenerated(source)) return FromGenerator(predictor, source);
+  if (options.data == "train") {
+    TRIBUTARY_RETURN_IF_ERROR(OpenTraining(predictor, job).status());
+  }
   const InputOptions input_options =
       OptionsOf(source, predictor->target_kind());
   TRIBUTARY_ASSIGN_OR_RETURN(std::unique_ptr<InputRows> input,

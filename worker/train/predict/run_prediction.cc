@@ -2,10 +2,13 @@
 #include "worker/train/predict/run_prediction.h"
 
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "common/model_record/model_record.h"
 #include "common/model_record/run_weights.h"
 #include "common/status/status_macros.h"
 #include "worker/train/predict/evaluate_run.h"
@@ -95,6 +98,26 @@ void NoteBest(const PredictionOptions& options, const std::string& weights) {
                weights.c_str());
 }
 
+// InvalidArgument: the output would take the place of a file that is read.
+absl::Status CheckOutput(const PredictionOptions& options) {
+  const std::string& run =
+      options.predict.empty() ? options.evaluate : options.predict;
+  std::error_code error;  // a file that is not there cannot be lost
+  if (!std::filesystem::is_regular_file(options.output, error)) {
+    return absl::OkStatus();
+  }
+  for (const std::string& read :
+       {options.input, options.labels, options.weights, run + "/job.yaml",
+        run + kModelFile, WeightsOfRun(run)}) {
+    if (!std::filesystem::equivalent(read, options.output, error)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(options.output,
+                     " is one of the files to read, and would be lost: give "
+                     "--output another name"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Predict(const PredictionOptions& options) {
   TRIBUTARY_ASSIGN_OR_RETURN(const std::unique_ptr<Predictor> predictor,
                              Predictor::Open(options.predict, options.weights));
@@ -136,8 +159,10 @@ absl::Status Predict(const PredictionOptions& options) {
 }  // namespace
 
 int RunPrediction(const PredictionOptions& options) {
-  const absl::Status status =
-      options.predict.empty() ? EvaluateRun(options) : Predict(options);
+  absl::Status status = CheckOutput(options);
+  if (status.ok()) {
+    status = options.predict.empty() ? EvaluateRun(options) : Predict(options);
+  }
   if (status.ok()) return 0;
   std::fprintf(stderr, "tributary: %s\n",
                std::string(status.message()).c_str());

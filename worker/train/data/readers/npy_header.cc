@@ -31,7 +31,7 @@ constexpr TypeName kTypes[] = {
     {"f4", NpyType::kFloat32}, {"f8", NpyType::kFloat64},
     {"i1", NpyType::kInt8},    {"i2", NpyType::kInt16},
     {"i4", NpyType::kInt32},   {"i8", NpyType::kInt64},
-    {"b1", NpyType::kUint8},   {"u1", NpyType::kUint8},
+    {"b1", NpyType::kBool},    {"u1", NpyType::kUint8},
     {"u2", NpyType::kUint16},  {"u4", NpyType::kUint32},
     {"u8", NpyType::kUint64}};
 
@@ -183,7 +183,11 @@ absl::StatusOr<NpyHeader> ReadNpyHeader(InputFile* file) {
     return file->Error(absl::StrCat(
         "wanted an NPY header {'descr': ..., 'fortran_order': ..., 'shape': "
         "...}, but it reads otherwise at \"",
-        absl::CHexEscape(parser.rest().substr(0, 40)), "\""));
+        absl::CHexEscape(parser.rest().substr(0, 40)), "\"",
+        absl::StrContains(text, "'descr': [")
+            ? "; it has fields with names: save plain numbers, made with "
+              "numpy.lib.recfunctions.structured_to_unstructured"
+            : ""));
   }
   TRIBUTARY_ASSIGN_OR_RETURN(const NpyType type, FindType(*file, *dict.descr));
   NpyHeader header{type, *dict.shape};

@@ -17,7 +17,8 @@ enum class NpyType {
   kInt16,
   kInt32,
   kInt64,
-  kUint8,  // also booleans, which are 0 and 1
+  kBool,  // a byte that is 0 or 1
+  kUint8,
   kUint16,
   kUint32,
   kUint64
@@ -42,6 +43,7 @@ auto VisitNpyType(NpyType type, const Visit& visit) {
       return visit(int32_t());
     case NpyType::kInt64:
       return visit(int64_t());
+    case NpyType::kBool:
     case NpyType::kUint8:
       return visit(uint8_t());
     case NpyType::kUint16:

@@ -29,7 +29,13 @@ void StoredRecords::Append(std::shared_ptr<const RandomAccessFile> file,
 
 bool StoredRecords::holds_bytes() const {
   return std::all_of(parts_.begin(), parts_.end(), [](const Part& part) {
-    return part.type == NpyType::kUint8;
+    return part.type == NpyType::kUint8 || part.type == NpyType::kBool;
+  });
+}
+
+bool StoredRecords::holds_booleans() const {
+  return std::any_of(parts_.begin(), parts_.end(), [](const Part& part) {
+    return part.type == NpyType::kBool;
   });
 }
 

@@ -31,7 +31,8 @@ class StoredRecords {
 
   int64_t count() const { return parts_.empty() ? 0 : parts_.back().end; }
   int64_t width() const { return width_; }
-  bool holds_bytes() const;  // all values are of kUint8
+  bool holds_bytes() const;     // all values are of kUint8 or kBool
+  bool holds_booleans() const;  // some are of kBool
 
   // Reads records, whose numbers ascend and are below count(). Calls take for
   // some of them at a time, in their order, and returns its first error.

@@ -28,7 +28,7 @@ class StoredRows {
     // token_stride and num_tokens. Rounding of all rows where the reader of the
     // source has seen it.
     RawData layout;
-    // A record is the values of one row. Numeric features; of kUint8 alone they
+    // A record is the values of one row. Numeric features; of bytes alone they
     // are RawData's bytes, unless there are offsets or the divisor is 0.
     std::optional<StoredRecords> features;
     bool offsets_are_off = false;  // offsets are already subtracted

@@ -48,10 +48,12 @@ absl::Status CheckRows(const StoredRows::Columns& columns,
         ", but the training data's are ", ShapeText(wanted)));
   }
   const float divisor = preprocessing.numeric().byte_divisor();
-  if (divisor != 0 && divisor != 1 && !columns.features->holds_bytes()) {
+  const StoredRecords& features = *columns.features;
+  if (divisor != 0 && divisor != 1 &&
+      (!features.holds_bytes() || features.holds_booleans())) {
     return absl::InvalidArgumentError(absl::StrCat(
-        layout.name,
-        ": wanted bytes (uint8) as in the training data, got numbers"));
+        layout.name, ": wanted bytes (uint8) as in the training data, got ",
+        features.holds_booleans() ? "booleans" : "numbers"));
   }
   if (columns.targets &&
       columns.targets->width() != preprocessing.target_width()) {

@@ -229,6 +229,9 @@ TEST(NpyArraysTest, TypesOrdersAndShapesItCannotTakeAreTold) {
                 HasSubstr("save it with array.astype(\"<f8\")"))
         << other;
   }
+  EXPECT_THAT(error("{'descr': [('a', '<f4'), ('b', '<f4')], "
+                    "'fortran_order': False, 'shape': (3,), }"),
+              HasSubstr("structured_to_unstructured"));
   // Another type would lose the imaginary parts.
   EXPECT_THAT(error(NpyDict("<c8", "(3, 1)")),
               HasSubstr("save it with np.stack([array.real, array.imag], "

@@ -140,6 +140,10 @@ TEST_F(ArrayInputTest, WrongInputsAreNamed) {
                       Npy(NpyDict("<f4", "(1, 1, 2)"), BytesOf<float>({1, 2}))),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        "wanted bytes (uint8) as in the training data"));
+  EXPECT_THAT(ReadAll(Arrays(255), Npy(NpyDict("|b1", "(1, 1, 2)"), "\1\1")),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "wanted bytes (uint8) as in the training data, got "
+                       "booleans"));
   EXPECT_THAT(ReadAll(Arrays(0), Npy(NpyDict("<f4", "(2, 1, 2)"),
                                      BytesOf<float>({1, 2, 3, NAN}))),
               StatusIs(absl::StatusCode::kInvalidArgument,
