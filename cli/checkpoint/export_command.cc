@@ -13,6 +13,7 @@
 #include "cli/terminal/exit_codes.h"
 #include "common/checkpoint/checkpoint_directory.h"
 #include "common/checkpoint/checkpoint_reader.h"
+#include "common/checkpoint/files/folder_name.h"
 #include "common/command_line/access_flags.h"
 #include "common/model_record/run_weights.h"
 #include "common/status/status_macros.h"
@@ -71,12 +72,17 @@ int Export(const ExportOptions& options) {
   const auto folder = options.last ? CheckpointAt(options.checkpoint)
                                    : BestOrNewest(options.checkpoint);
   if (!folder.ok()) return fail(folder.status(), kExitRefused);
+  // Damage has a remedy, where an earlier checkpoint is whole.
+  const auto damaged = [&](const absl::Status& status) {
+    return fail(absl::IsDataLoss(status) ? NameOlder(status, *folder) : status,
+                kExitFailed);
+  };
   const auto reader = CheckpointReader::Open(*folder, *key);
-  if (!reader.ok()) return fail(reader.status(), kExitFailed);
+  if (!reader.ok()) return damaged(reader.status());
   const std::vector<CheckpointTensor> tensors =
       TensorsOf(**reader, options.optimizer_state);
   const auto sha256 = ExportTensors(**reader, tensors, options.output);
-  if (!sha256.ok()) return fail(sha256.status(), kExitFailed);
+  if (!sha256.ok()) return damaged(sha256.status());
   printf("%s: %zu tensors of %s, step %lld\nweights sha256: %s\n",
          options.output.c_str(), tensors.size(), folder->c_str(),
          static_cast<long long>((*reader)->manifest().step()), sha256->c_str());

@@ -13,7 +13,7 @@
 #include "cli/run/resume.h"
 #include "cli/terminal/exit_codes.h"
 #include "cli/terminal/interrupts.h"
-#include "common/checkpoint/checkpoint_directory.h"
+#include "common/checkpoint/files/folder_name.h"
 #include "common/job/job_options.h"
 #include "common/status/status_macros.h"
 

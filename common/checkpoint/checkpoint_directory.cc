@@ -7,15 +7,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
-#include <optional>
 #include <set>
 #include <system_error>
 
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "common/base/failpoint.h"
+#include "common/checkpoint/files/folder_name.h"
 #include "common/checkpoint/files/paged_file.h"
 #include "common/checkpoint/files/shard_file.h"
 #include "common/checkpoint/manifest.h"
@@ -26,18 +24,6 @@ namespace tributary {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr char kFolderPrefix[] = "step-";
-
-std::optional<int64_t> StepOf(const std::string& folder_name) {
-  if (!absl::StartsWith(folder_name, kFolderPrefix)) return std::nullopt;
-  int64_t step = 0;
-  if (!absl::SimpleAtoi(folder_name.substr(sizeof(kFolderPrefix) - 1), &step) ||
-      step < 0 || CheckpointFolderName(step) != folder_name) {
-    return std::nullopt;
-  }
-  return step;
-}
 
 absl::Status RemoveManifest(const std::string& folder) {
   const std::string manifest = ManifestPath(folder);
@@ -144,10 +130,6 @@ absl::Status NoCheckpoint(const std::string& directory,
 
 }  // namespace
 
-std::string CheckpointFolderName(int64_t step) {
-  return absl::StrFormat("%s%012d", kFolderPrefix, step);
-}
-
 absl::StatusOr<std::string> OpenCheckpointFolder(const std::string& directory,
                                                  int64_t step) {
   if (step < 0) {
@@ -198,7 +180,7 @@ absl::Status RevokeManifest(const std::string& directory, int64_t step) {
 CheckpointInfo ReadCheckpointInfo(const std::string& folder) {
   CheckpointInfo info;
   info.path = folder;
-  info.step = StepOf(fs::path(folder).filename().string()).value_or(info.step);
+  info.step = StepOfFolder(folder).value_or(info.step);
   info.status = ReadInfo(&info);
   return info;
 }
@@ -214,16 +196,8 @@ absl::StatusOr<std::vector<CheckpointInfo>> ListCheckpoints(
   std::error_code error;
   fs::directory_iterator it(directory, error);
   for (; !error && it != fs::directory_iterator(); it.increment(error)) {
-    const std::optional<int64_t> step = StepOf(it->path().filename().string());
-    if (!step.has_value()) continue;
-    CheckpointInfo& info =
-        found.emplace_back(ReadCheckpointInfo(it->path().string()));
-    if (info.complete() && info.step != *step) {
-      info.status = absl::DataLossError(
-          absl::StrCat(ManifestPath(info.path), ": byte 0: wants step ", *step,
-                       ", got ", info.step));
-    }
-    info.step = *step;
+    if (!StepOfFolder(it->path().string())) continue;
+    found.push_back(ReadCheckpointInfo(it->path().string()));
   }
   if (error) return FileError(directory, "list", error.value());
   found.erase(std::remove_if(found.begin(), found.end(),

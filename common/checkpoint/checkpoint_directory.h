@@ -29,9 +29,6 @@ namespace tributary {
 // (checkpoint_claim.h); functions that remove checkpoints never touch
 // another's.
 
-// "step-000000000020"
-std::string CheckpointFolderName(int64_t step);
-
 // Creates DIRECTORY and the subdirectory for `step` if necessary, and returns
 // its path. Errors as FileError.
 absl::StatusOr<std::string> OpenCheckpointFolder(const std::string& directory,
@@ -69,7 +66,7 @@ struct CheckpointInfo {
 // The directory has a manifest, valid or damaged: it was a checkpoint.
 bool HasManifest(const CheckpointInfo& info);
 
-// Reads one checkpoint's directory, whatever its name.
+// Reads one checkpoint's directory.
 CheckpointInfo ReadCheckpointInfo(const std::string& folder);
 
 // The subdirectories named like checkpoints, the newest (highest step) first,

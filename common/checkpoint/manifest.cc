@@ -2,6 +2,7 @@
 #include "common/checkpoint/manifest.h"
 
 #include "absl/strings/str_cat.h"
+#include "common/checkpoint/files/folder_name.h"
 #include "common/checkpoint/files/paged_file.h"
 #include "common/checkpoint/files/shard_file.h"
 #include "common/job/job_course.h"
@@ -143,8 +144,18 @@ absl::Status CheckManifest(const v1::CheckpointManifest& manifest) {
 
 absl::StatusOr<v1::CheckpointManifest> ReadManifest(const std::string& folder,
                                                     const std::string& key) {
-  return FromFile(
-      PagedFile::Open(ManifestPath(folder), PagedFileKind::kManifest), key);
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      v1::CheckpointManifest manifest,
+      FromFile(PagedFile::Open(ManifestPath(folder), PagedFileKind::kManifest),
+               key));
+  // A copied folder must not count as a later checkpoint.
+  if (const int64_t step = StepOfFolder(folder).value_or(manifest.step());
+      step != manifest.step()) {
+    return absl::DataLossError(absl::StrCat(ManifestPath(folder),
+                                            ": byte 0: wants step ", step,
+                                            ", got ", manifest.step()));
+  }
+  return manifest;
 }
 
 std::string SerializeManifest(v1::CheckpointManifest manifest,

@@ -27,7 +27,8 @@ std::vector<v1::CheckpointFile> FilesOf(const v1::CheckpointManifest& manifest);
 absl::Status CheckManifest(const v1::CheckpointManifest& manifest);
 
 // Reads folder/manifest.ckpt and checks it, but not the files that it names.
-// NotFound: there is none. DataLoss with path and byte: it is damaged.
+// NotFound: there is none. DataLoss with path and byte: it is damaged, or the
+// folder has the name of another step.
 // FailedPrecondition: a newer version wrote it. With a `key`, DataLoss also:
 // the keyed checksum is missing or wrong.
 absl::StatusOr<v1::CheckpointManifest> ReadManifest(

@@ -9,7 +9,7 @@
 #include "common/base/failpoint.h"
 #include "common/base/limits.h"
 #include "common/base/mutation.h"
-#include "common/checkpoint/checkpoint_directory.h"
+#include "common/checkpoint/files/folder_name.h"
 #include "common/job/job_course.h"
 #include "common/job/job_options.h"
 #include "coordinator/job/checkpoint_holders.h"

@@ -14,6 +14,7 @@
 #include "common/base/failpoint.h"
 #include "common/checkpoint/checkpoint_directory.h"
 #include "common/checkpoint/checkpoint_reader.h"
+#include "common/checkpoint/files/folder_name.h"
 #include "common/checkpoint/files/shard_file.h"
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/restore.h"

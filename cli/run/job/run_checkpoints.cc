@@ -9,6 +9,7 @@
 #include "cli/terminal/format.h"
 #include "common/checkpoint/checkpoint_directory.h"
 #include "common/checkpoint/checkpoint_reader.h"
+#include "common/checkpoint/files/folder_name.h"
 #include "common/files/file_status.h"
 #include "common/model_record/run_weights.h"
 #include "common/status/status_macros.h"

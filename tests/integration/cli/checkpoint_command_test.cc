@@ -311,6 +311,7 @@ TEST_F(CheckpointCommandTest, ADamagedCheckpointIsNotExported) {
   EXPECT_EQ(refused.exit_code, 1);
   EXPECT_THAT(refused.output,
               StartsWith("tributary: " + file + ": byte 65536: "));
+  EXPECT_THAT(refused.output, HasSubstr("; no checkpoint before it is intact"));
   EXPECT_EQ(Read("model.safetensors"), "old");
   EXPECT_EQ(NumFiles(), 2) << "run and model.safetensors";
 }

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "common/checkpoint/checkpoint_directory.h"
+#include "common/checkpoint/files/folder_name.h"
 #include "tests/testing/checkpoint/checkpoint_files.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/testing/temporary_folder.h"

@@ -2,6 +2,7 @@
 #include "common/checkpoint/checkpoint_directory.h"
 
 #include "common/checkpoint/checkpoint_reader.h"
+#include "common/checkpoint/files/folder_name.h"
 #include "tests/testing/checkpoint/checkpoint_files.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/testing/temporary_folder.h"
@@ -91,6 +92,9 @@ TEST_F(CheckpointDirectoryTest, AManifestInAnothersFolderDoesNotCount) {
   fs::rename(Path("step-000000000020"), Path("step-000000000030"));
   EXPECT_THAT(ListCheckpoints(folder())->at(0).status,
               StatusIs(absl::StatusCode::kDataLoss, "wants step 30, got 20"));
+  EXPECT_FALSE(IsWhole(VerifyCheckpoint(Path("step-000000000030"))));
+  fs::rename(Path("step-000000000030"), Path("best"));
+  EXPECT_TRUE(IsWhole(VerifyCheckpoint(Path("best")))) << "any other name";
 }
 
 TEST_F(CheckpointDirectoryTest, TheNewestIsTheNewestCompleteOne) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/checkpoint/checkpointer.h"
+#include "common/checkpoint/files/folder_name.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +13,6 @@
 #include <thread>
 #include <vector>
 
-#include "common/checkpoint/checkpoint_directory.h"
 #include "tests/testing/soon.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/testing/temporary_folder.h"

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/checkpoint/checkpoint_directory.h"
+#include "common/checkpoint/files/folder_name.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/unit/worker/rank/parallel/all_reduce_fixture.h"
 
