@@ -4,8 +4,11 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/base/limits.h"
 #include "common/job/learning_rate_schedule.h"
 #include "common/job/optimizer_spec.h"
@@ -92,13 +95,21 @@ std::string BatchChange(const DataCourse& course, int64_t start_step,
       before.steps_per_epoch() == now.steps_per_epoch()) {
     return "";
   }
+  std::vector<std::string> changes;
+  if (RowsAStep(before) != RowsAStep(now)) {
+    changes.push_back(absl::StrCat("a step takes ", RowsAStep(now),
+                                   " rows instead of ", RowsAStep(before)));
+  }
+  if (before.steps_per_epoch() != now.steps_per_epoch()) {
+    changes.push_back(absl::StrCat("an epoch has ", now.steps_per_epoch(),
+                                   " steps instead of ",
+                                   before.steps_per_epoch()));
+  }
   return absl::StrCat(
       "from step ", start_step + 1, " on, ",
       now.begin.row > 0 ? absl::StrCat("after ", now.begin.row, " rows of ")
                         : "at the beginning of ",
-      "epoch ", now.begin.epoch + 1, ", a step takes ", RowsAStep(now),
-      " rows instead of ", RowsAStep(before), ", and an epoch has ",
-      now.steps_per_epoch(), " steps instead of ", before.steps_per_epoch(),
+      "epoch ", now.begin.epoch + 1, ", ", absl::StrJoin(changes, ", and "),
       KnownSteps(total_steps) > 0
           ? absl::StrCat("; the job ends after step ", total_steps)
           : "");

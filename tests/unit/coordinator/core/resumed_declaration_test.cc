@@ -29,6 +29,11 @@ TEST(ResumedDeclarationTest, SaysFromWhereOnBatchesAreOthers) {
   EXPECT_EQ(BatchChange(WithBatchesOf12(), 5, 13), "")
       << "of an earlier resume";
   EXPECT_EQ(BatchChange(WithBatchesOf12().UpTo(3), 3, 16), "");
+  DataCourse fewer_rows(DataStretch{.rows = 64, .global_batch = 8});
+  fewer_rows.Add({.step = 8, .begin = {1, 0}, .rows = 48, .global_batch = 8});
+  EXPECT_EQ(BatchChange(fewer_rows, 8, 14),
+            "from step 9 on, at the beginning of epoch 2, an epoch has 6 steps "
+            "instead of 8; the job ends after step 14");
 }
 
 v1::JobSpec Cosine(double rate) {
