@@ -13,6 +13,7 @@
 #include "common/job/job_options.h"
 #include "common/status/status_macros.h"
 #include "common/status/utf8.h"
+#include "coordinator/core/input_meaning.h"
 #include "coordinator/core/model_declaration.h"
 #include "coordinator/core/resumed_declaration.h"
 
@@ -107,6 +108,7 @@ absl::Status JobPlan::Declare(v1::DeclareModelRequest request,
                      kMaxPreprocessingBytes, " bytes, got ", bytes));
   }
   TRIBUTARY_RETURN_IF_ERROR(CheckCourse(request, job_, start_.manifest.get()));
+  TRIBUTARY_RETURN_IF_ERROR(CheckMeaning(request));
   if (!declared()) {
     declaration_ = request;
     declaration_.DiscardUnknownFields();
@@ -176,6 +178,22 @@ void JobPlan::NoteChanges(std::vector<std::string>* notices) const {
   AddNotice(RanksChange(job_, *start_.manifest), notices);
 }
 
+absl::Status JobPlan::CheckMeaning(
+    const v1::DeclareModelRequest& request) const {
+  if (!request.has_preprocessing() || !start_.manifest ||
+      !start_.manifest->has_inputs()) {
+    return absl::OkStatus();
+  }
+  const std::string change = MeaningChange(start_.manifest->inputs(),
+                                           MeaningOf(request.preprocessing()));
+  if (change.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      change,
+      " of the training data are not those of the checkpoint, whose "
+      "model would take one for another: go on with data that have the same "
+      "ones, or begin a new run"));
+}
+
 // Only rank 0 sends it, and another rank may have declared the model before.
 void JobPlan::AddPreprocessing(const v1::DeclareModelRequest& request) {
   if (knows_inputs()) return;
@@ -187,6 +205,10 @@ void JobPlan::AddPreprocessing(const v1::DeclareModelRequest& request) {
   *declaration_.mutable_class_weights() = request.class_weights();
   declaration_.set_no_preprocessing(
       std::string(CutUtf8(request.no_preprocessing(), kMaxReasonBytes)));
+}
+
+uint32_t JobPlan::evaluation_basis() const {
+  return knows_inputs() ? EvaluationBasis(job_, declaration_) : 0;
 }
 
 void JobPlan::AllowStart(const std::string& checkpoint_directory) {

@@ -45,8 +45,9 @@ class JobPlan {
 
   // Takes the first declaration of the model and compares later ones with it.
   // FailedPrecondition: it differs. InvalidArgument: no plan can be made of it.
-  // Adds messages to `notices` when the data are not the checkpoint's, and when
-  // ranks that keep residuals do not find theirs in it.
+  // FailedPrecondition, too: the model of the checkpoint would take inputs or
+  // classes for others. Adds messages to `notices` when the data are not the
+  // checkpoint's, and when ranks that keep residuals do not find theirs in it.
   absl::Status Declare(v1::DeclareModelRequest request,
                        std::vector<std::string>* notices);
   // The argument is the directory for checkpoints; empty: none are written.
@@ -79,6 +80,8 @@ class JobPlan {
     return declaration_.has_preprocessing() ||
            !declaration_.no_preprocessing().empty();
   }
+  // See EvaluationBasis; 0: it is not known yet, or the job has a program.
+  uint32_t evaluation_basis() const;
   bool may_start() const { return may_start_; }
   // Whether a plan has ended and its successor is not published yet.
   bool wants_new() const { return wants_new_; }
@@ -105,6 +108,8 @@ class JobPlan {
   bool SharesDirectory(const Membership& membership,
                        const std::string& host) const;
   void AddPreprocessing(const v1::DeclareModelRequest& request);
+  // Whether the inputs mean what they meant to the checkpoint's model.
+  absl::Status CheckMeaning(const v1::DeclareModelRequest& request) const;
   // Takes over the course of a declaration, which adds to the present one.
   absl::Status AddCourse(const v1::DeclareModelRequest& request,
                          std::vector<std::string>* notices);

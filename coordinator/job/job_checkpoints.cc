@@ -12,6 +12,7 @@
 #include "common/checkpoint/files/folder_name.h"
 #include "common/job/job_course.h"
 #include "common/job/job_options.h"
+#include "coordinator/core/input_meaning.h"
 #include "coordinator/job/checkpoint_holders.h"
 
 namespace tributary {
@@ -96,6 +97,10 @@ std::optional<PendingManifest> JobCheckpoints::NextManifest() {
                   manifest.mutable_course());
   }
   manifest.set_data_checksum(state_.plans().declaration().data_checksum());
+  if (state_.plans().declaration().has_preprocessing()) {
+    *manifest.mutable_inputs() =
+        MeaningOf(state_.plans().declaration().preprocessing());
+  }
   *manifest.mutable_parameters() = plan.parameters();
   for (const std::string& name : next->state_names) {
     manifest.add_state_names(name);

@@ -49,6 +49,7 @@ void JobCore::Restore(const Predecessor& predecessor) {
   const v1::CoordinatorState& state = *predecessor.state;
   reports_.Restore(state, predecessor.recorded, predecessor.evaluations, now());
   evaluations_.Restore(predecessor.evaluations, state.evaluations());
+  (void)evaluations_.Declared();  // the predecessor has told
   news_.Restore(predecessor.events, predecessor.recorded.step);
   state_.KnowBegun(predecessor.recorded.step);
   requests_.Restore();
@@ -112,6 +113,14 @@ absl::StatusOr<v1::RegisterResponse> JobCore::Register(
                  request.address(), place.incarnation());
   }
   return place;
+}
+
+absl::Status JobCore::DeclareModel(const v1::DeclareModelRequest& request) {
+  TRIBUTARY_RETURN_IF_ERROR(state_.DeclareModel(request, now()));
+  if (const std::string notice = evaluations_.Declared(); !notice.empty()) {
+    news_.Note(notice);
+  }
+  return absl::OkStatus();
 }
 
 absl::Status JobCore::Hear(const v1::HeartbeatRequest& request) {

@@ -54,6 +54,8 @@ class JobCore {
 
   absl::StatusOr<v1::RegisterResponse> Register(
       const v1::RegisterRequest& request);
+  // As JobState::DeclareModel.
+  absl::Status DeclareModel(const v1::DeclareModelRequest& request);
   // FailedPrecondition: a heartbeat of another job. A higher term deposes this
   // coordinator.
   absl::Status Hear(const v1::HeartbeatRequest& request);

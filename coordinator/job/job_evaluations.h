@@ -30,6 +30,12 @@ class JobEvaluations {
   void Restore(const std::vector<EvaluationRecord>& evaluations,
                const SavedEvaluations& saved);
 
+  // A rank has declared model and data. Returns a message, as
+  // EvaluationDecisions::SetBasis.
+  std::string Declared() {
+    return decisions_.SetBasis(state_.plans().evaluation_basis());
+  }
+
   // Aborted: the sender does not know `term`, this coordinator's, yet.
   absl::Status Report(const v1::ReportEvaluationRequest& request,
                       uint64_t term);

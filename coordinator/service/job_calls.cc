@@ -40,8 +40,7 @@ absl::StatusOr<v1::RegisterResponse> JobCalls::Register(
 absl::Status JobCalls::DeclareModel(const v1::DeclareModelRequest& request) {
   LockedJob::Change change(&job_);
   TRIBUTARY_RETURN_IF_ERROR(job_.core.Held());
-  const absl::Status status =
-      job_.core.state().DeclareModel(request, job_.core.now());
+  const absl::Status status = job_.core.DeclareModel(request);
   TRIBUTARY_RETURN_IF_ERROR(change.Commit());
   return status;
 }

@@ -28,11 +28,16 @@ void EvaluationDecisions::Count(const EvaluationRecord& evaluation) {
     best_.Add(evaluation.step, evaluation.metrics);
     newest_ = evaluation.step;
   }
-  entries_.push_back({.evaluation = evaluation,
-                      .best_step = best_.step(),
-                      .best_value = best_.value(),
-                      .since_best = best_.since(),
-                      .newest = newest_});
+  entries_.push_back(EntryOf(evaluation));
+}
+
+EvaluationDecisions::Entry EvaluationDecisions::EntryOf(
+    const EvaluationRecord& evaluation) const {
+  return {.evaluation = evaluation,
+          .best_step = best_.step(),
+          .best_value = best_.value(),
+          .since_best = best_.since(),
+          .newest = newest_};
 }
 
 void EvaluationDecisions::Add(const EvaluationRecord& evaluation) {
@@ -55,6 +60,7 @@ void EvaluationDecisions::Save(int64_t step, SavedEvaluations* saved) const {
   decided->set_since_best(entry.since_best);
   decided->set_newest_step(entry.newest);
   decided->set_metric(best_.metric());
+  decided->set_basis(basis_);
 }
 
 void EvaluationDecisions::Restore(const std::vector<EvaluationRecord>& records,
@@ -75,13 +81,29 @@ void EvaluationDecisions::Restore(const std::vector<EvaluationRecord>& records,
                       : std::nullopt,
                   decided.best_value(), decided.since_best());
     newest_ = decided.newest_step();
-    entries_.back() = {.evaluation = known[static_cast<size_t>(i)],
-                       .best_step = best_.step(),
-                       .best_value = best_.value(),
-                       .since_best = best_.since(),
-                       .newest = newest_};
+    basis_ = decided.basis();
+    entries_.back() = EntryOf(known[static_cast<size_t>(i)]);
   }
   for (; next != records.end(); ++next) Count(*next);
+}
+
+std::string EvaluationDecisions::SetBasis(uint32_t basis) {
+  if (basis == 0) return "";
+  const bool other = basis_ != 0 && basis_ != basis;
+  basis_ = basis;
+  if (!other || entries_.empty()) return "";
+  const std::string best =
+      best_.step()
+          ? absl::StrFormat("the best %s so far, %.4g after step %d, ",
+                            best_.metric(), best_.value(), *best_.step())
+          : "";
+  best_.Restore(std::nullopt, 0, 0);
+  newest_ = 0;
+  entries_.back() = EntryOf(entries_.back().evaluation);
+  if (best.empty() || !decides()) return "";
+  return absl::StrCat(best,
+                      "does not count: loss, evaluated samples or "
+                      "preprocessing are others now");
 }
 
 // A resumed job has evaluations from before its first step as well.

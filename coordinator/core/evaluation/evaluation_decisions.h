@@ -44,6 +44,11 @@ class EvaluationDecisions {
   void Restore(const std::vector<EvaluationRecord>& records,
                const SavedEvaluations& saved);
 
+  // Evaluations from now on have this basis (EvaluationBasis). If those before
+  // had another one, the best begins anew. Returns a message about it; empty:
+  // there is nothing to say. 0: unknown, changes nothing.
+  std::string SetBasis(uint32_t basis);
+
   // All ranks have evaluated after `step` and wait there: asks for a checkpoint
   // of it, if its weights are the best. Ignored for an earlier step than before
   // in this plan.
@@ -74,6 +79,8 @@ class EvaluationDecisions {
   // Whether evaluations can be compared. A resumed run may need the best one
   // although this job decides nothing by it.
   bool compares() const { return !best_.metric().empty(); }
+  // What is decided by now, as an entry keeps it.
+  Entry EntryOf(const EvaluationRecord& evaluation) const;
   // As Add, without a decision to stop.
   void Count(const EvaluationRecord& evaluation);
   // Stops the job after the newest evaluation, if enough have come since the
@@ -88,6 +95,7 @@ class EvaluationDecisions {
   const int64_t stop_after_;
   BestEvaluation best_;
   int64_t newest_ = 0;  // step of the newest evaluation that counts
+  uint32_t basis_ = 0;  // of the evaluations by now; 0: unknown
   // Of every evaluation, because a manifest may be of an earlier step.
   std::vector<Entry> entries_;
   // The newest step with a checkpoint of the best weights, and its plan.

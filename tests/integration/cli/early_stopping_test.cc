@@ -25,6 +25,7 @@ using nlohmann::json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::kSoon;
+using ::testing::Not;
 using testing::Program;
 using testing::RunningProcess;
 namespace fs = std::filesystem;
@@ -137,6 +138,25 @@ TEST_F(EarlyStoppingTest, TheBestCheckpointStays) {
                           fs::directory_iterator()),
             2)
       << "the best and the newest";
+}
+
+// A lower loss on other rows is no better one.
+TEST_F(EarlyStoppingTest, TheBestBeginsAnewWithOtherSamples) {
+  std::vector<std::string> words = kBest;
+  words.insert(words.end(), {"--set", "training.epochs=2"});
+  auto train = Train("run", words);
+  ASSERT_EQ(train->Wait(kSoon), 0) << train->output();
+  const auto resume = [&](const std::string& run, const std::string& set) {
+    auto resumed = Start({"tributary", "train", "--resume", "run", "--run-dir",
+                          run, "--set", "training.epochs=3", "--set", set});
+    EXPECT_EQ(resumed->Wait(kSoon), 0) << resumed->output();
+    return resumed->output();
+  };
+  EXPECT_THAT(resume("same", "seed=1"), Not(HasSubstr("does not count")));
+  EXPECT_THAT(resume("others", "data.test.synthetic.first_row=2000000"),
+              HasSubstr("does not count: loss, evaluated samples or "
+                        "preprocessing are others now"));
+  EXPECT_GT(Summary("others")["best"]["step"], 50);
 }
 
 TEST_F(EarlyStoppingTest, StopsAtTheSameStepEveryTimeAndWithEveryStrategy) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "common/base/limits.h"
+#include "coordinator/core/input_meaning.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/unit/coordinator/core/job_state_fixture.h"
 
@@ -69,6 +70,28 @@ TEST_F(JobStateInputsTest, ALargerPreprocessingIsRefused) {
               StatusIs(absl::StatusCode::kInvalidArgument,
                        "wanted a preprocessing of at most 4194304 bytes"));
   EXPECT_FALSE(state_->plans().knows_inputs());
+}
+
+// Its model would take one class for another. Rank 0 may declare last.
+TEST_F(JobStateInputsTest, OtherClassesThanTheCheckpointsAreRefused) {
+  v1::Preprocessing before;
+  before.add_class_names("cat");
+  v1::CheckpointManifest manifest;
+  manifest.set_step(20);
+  *manifest.mutable_inputs() = MeaningOf(before);
+  restored_ = std::make_shared<v1::CheckpointManifest>(manifest);
+  workers_.clear();
+  SetUp();
+  TRIBUTARY_EXPECT_OK(DeclareWith(1, ""));
+  EXPECT_THAT(DeclareWith(0, "csv"),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       "the classes of the training data are not those of the "
+                       "checkpoint"));
+  manifest.clear_inputs();  // an earlier version wrote it
+  restored_ = std::make_shared<v1::CheckpointManifest>(manifest);
+  workers_.clear();
+  SetUp();
+  TRIBUTARY_EXPECT_OK(DeclareWith(0, "csv"));
 }
 
 TEST_F(JobStateInputsTest, ALaterCoordinatorKnowsThem) {

@@ -114,6 +114,40 @@ TEST_F(EvaluationDecisionsTest, TheRanksWaitForTheServersSnapshots) {
   EXPECT_FALSE(Answer(8)->checkpoint());
 }
 
+// 0.1 with class weights of 0.1 is no better loss than 0.9 without them.
+TEST_F(EvaluationDecisionsTest, TheBestOfAnotherBasisDoesNotCount) {
+  Open("accuracy", true, 2);
+  EXPECT_EQ(decisions_->SetBasis(7), "");
+  Evaluate(4, .9);
+  Evaluate(8, .8);
+  SavedEvaluations saved;
+  decisions_->Save(8, &saved);
+  EXPECT_EQ(saved[0].decided().basis(), 7u);
+
+  for (const uint32_t basis : {0u, 7u, 8u}) {
+    Open("accuracy", true, 2);
+    decisions_->Restore({}, saved);
+    const std::string notice = decisions_->SetBasis(basis);
+    EXPECT_EQ(notice.empty(), basis != 8) << basis;
+    EXPECT_EQ(decisions_->best().step().has_value(), basis != 8) << basis;
+    Evaluate(12, .5);
+    EXPECT_EQ(decisions_->best().value(), basis == 8 ? .5 : .9) << basis;
+    EXPECT_EQ(state_->stop().stopped_early(), basis != 8) << basis;
+  }
+  SavedEvaluations after;
+  decisions_->Save(8, &after);
+  EXPECT_FALSE(after[0].decided().has_best_step());
+  EXPECT_EQ(after[0].decided().basis(), 8u) << "a later coordinator agrees";
+}
+
+// A program, or a checkpoint of an earlier version, names none.
+TEST_F(EvaluationDecisionsTest, AnUnknownBasisChangesNothing) {
+  Open("accuracy", true, 0);
+  Evaluate(4, .9);
+  EXPECT_EQ(decisions_->SetBasis(7), "");
+  EXPECT_EQ(decisions_->best().step(), 4);
+}
+
 TEST_F(EvaluationDecisionsTest, AServerThatDoesNotAnswerHoldsNobodyForEver) {
   Open("accuracy", true, 0);
   Evaluate(4, .5);

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "tributary/v1/checkpoint.pb.h"
+#include "tributary/v1/coordinator_service.pb.h"
+#include "tributary/v1/job.pb.h"
+#include "tributary/v1/preprocessing.pb.h"
+
+namespace tributary {
+
+// What the inputs and classes of a sample stand for, as a manifest keeps it.
+v1::InputMeaning MeaningOf(const v1::Preprocessing& preprocessing);
+
+// Describes what a model of `before` would take for something else, "the
+// classes"; empty: nothing. Columns without names are not compared.
+std::string MeaningChange(const v1::InputMeaning& before,
+                          const v1::InputMeaning& now);
+
+// A checksum of what a job's evaluations depend on beside the weights: the
+// loss, the evaluated samples and the preprocessing. Never 0.
+uint32_t EvaluationBasis(const v1::JobSpec& job,
+                         const v1::DeclareModelRequest& declaration);
+
+}  // namespace tributary
