@@ -15,6 +15,7 @@
 #include "common/job/job_course.h"
 #include "common/job/job_file.h"
 #include "common/status/status_macros.h"
+#include "coordinator/run/run_lock.h"
 
 namespace tributary {
 
@@ -24,7 +25,7 @@ std::string ResumePoint::JobName() const {
       (std::filesystem::path(folder).parent_path() / ".." / "job.yaml")
           .lexically_normal()
           .string();
-  return ReadText(of_run) == JobToYaml(job())
+  return ReadText(of_run) == JobToYaml(job)
              ? of_run
              : absl::StrCat("the job of ", folder);
 }
@@ -49,6 +50,23 @@ absl::StatusOr<ResumePoint> FindResumePoint(const std::string& path,
   point.start.data_checksum = manifest.data_checksum();
   point.start.manifest =
       std::make_shared<const v1::CheckpointManifest>(manifest);
+  point.job = manifest.job();
+  // The folder is RUN/checkpoints/step-N, not one in another directory.
+  if (std::filesystem::path(point.folder).parent_path() ==
+      std::filesystem::path(absl::StrCat(path, "/checkpoints"))) {
+    absl::StatusOr<v1::JobSpec> job =
+        ReadJobFile(absl::StrCat(path, "/job.yaml"));
+    if (job.ok()) {
+      point.job = *std::move(job);
+    } else {
+      PrintError(absl::StrCat(job.status().message(),
+                              "; going on with the job of the checkpoint"));
+    }
+  }
+  if (RunLock::IsHeld(path)) {
+    PrintError(absl::StrCat(path, " still trains; this is a second run, from ",
+                            "step ", point.start.step, " on"));
+  }
   return point;
 }
 

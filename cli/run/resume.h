@@ -14,10 +14,12 @@ namespace tributary {
 struct ResumePoint {
   std::string folder;
   JobStart start;  // with the manifest
+  // The checkpoint's job. Of a run directory whose run has begun with this
+  // checkpoint, and with changes of its job, the run's.
+  v1::JobSpec job;
 
-  const v1::JobSpec& job() const { return start.manifest->job(); }
-  // The name of the checkpoint's job in errors. A user can look into job.yaml
-  // of the run, so it is that file if its text is the same.
+  // The name of the job in errors. A user can look into job.yaml of the run, so
+  // it is that file if its text is the same.
   std::string JobName() const;
 };
 

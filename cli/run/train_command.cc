@@ -80,12 +80,11 @@ absl::StatusOr<v1::JobSpec> ReadResumedJob(TrainOptions* options,
                                            const std::string& checkpoint_key) {
   TRIBUTARY_ASSIGN_OR_RETURN(const ResumePoint point,
                              FindResumePoint(options->resume, checkpoint_key));
-  TRIBUTARY_RETURN_IF_ERROR(CheckHasModel(point.job(), point.folder));
+  TRIBUTARY_RETURN_IF_ERROR(CheckHasModel(point.job, point.folder));
   TRIBUTARY_ASSIGN_OR_RETURN(
       v1::JobSpec job,
       options->job.path.empty()
-          ? ParseJob(JobToYaml(point.job()), point.JobName(),
-                     Overrides(*options))
+          ? ParseJob(JobToYaml(point.job), point.JobName(), Overrides(*options))
           : ReadModelJob(options->job.path, Overrides(*options)));
   TRIBUTARY_RETURN_IF_ERROR(CheckResumes(job, point));
   options->start = point.start;

@@ -42,7 +42,7 @@ OrderedJson ValuesJson(const std::map<std::string, double>& values) {
 OrderedJson MetricsJson(const ModelMetrics& metrics) {
   OrderedJson json = {{"status", metrics.status}, {"steps", metrics.steps}};
   json["final_loss"] = nullptr;
-  if (metrics.steps > 0) json["final_loss"] = metrics.final_loss;
+  if (metrics.final_loss) json["final_loss"] = *metrics.final_loss;
   json["test"] = ValuesJson(metrics.test);
   if (!metrics.validation.empty()) {
     json["validation"] = ValuesJson(metrics.validation);

@@ -39,6 +39,13 @@ class JobLife {
     cause_ = cause;
   }
 
+  // As Fail, before the first plan: the job cannot begin as it is described.
+  void Refuse(absl::string_view why, v1::Cause cause) {
+    refused_ = !over();
+    Fail(why, cause);
+  }
+  bool refused() const { return refused_; }
+
   void Save(v1::CoordinatorState* state) const {
     state->set_phase(phase_);
     state->set_message(message_);
@@ -54,6 +61,7 @@ class JobLife {
   v1::JobPhase phase_ = v1::JOB_PHASE_WAITING;
   std::string message_;
   v1::Cause cause_ = v1::CAUSE_UNSPECIFIED;
+  bool refused_ = false;
 };
 
 }  // namespace tributary

@@ -226,9 +226,13 @@ v1::HeartbeatResponse JobState::Apply(const v1::HeartbeatRequest& request,
       plan_.CheckEpoch(std::max<uint64_t>(1, request.plan_epoch())).ok();
   const int64_t begun_step = membership_.Report(request, in_force);
   if (!request.error().empty()) {
-    life_.Fail(
-        absl::StrCat(place.Name(), " failed: ", ShortSentence(request.error())),
-        request.error_cause());
+    const std::string why =
+        absl::StrCat(place.Name(), " failed: ", ShortSentence(request.error()));
+    if (plan() == nullptr) {
+      life_.Refuse(why, request.error_cause());
+    } else {
+      life_.Fail(why, request.error_cause());
+    }
   }
   if (!in_force) stop_.KnowBegun(begun_step);
   if (request.role() == v1::ROLE_WORKER && in_force) {

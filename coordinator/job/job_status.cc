@@ -139,9 +139,14 @@ JobTotals JobTotalsOf(const JobState& state, const WorkerReports& reports,
   JobTotals totals;
   totals.steps = progress.merged_step();
   totals.epochs = progress.latest().epoch;
+  // No step was done after the checkpoint.
+  if (const DataCourse& course = state.plans().course();
+      totals.epochs == 0 && totals.steps > 0 && !course.empty()) {
+    totals.epochs = course.EpochOf(totals.steps);
+  }
   totals.samples = progress.total_samples();
   totals.training_seconds = progress.training_seconds();
-  totals.final_loss = progress.latest().loss;
+  if (progress.latest().epoch > 0) totals.final_loss = progress.latest().loss;
   totals.start_step = state.options().start.step;
   totals.checkpoint_step = checkpoints.ledger().newest_step();
   if (state.restore_step() > totals.start_step) {
@@ -158,6 +163,7 @@ JobTotals JobTotalsOf(const JobState& state, const WorkerReports& reports,
   totals.stopped =
       state.stop().by_person() && totals.steps < state.total_steps();
   totals.stopped_unbegun = state.stop().by_person() && state.plan() == nullptr;
+  totals.refused = state.life().refused();
   for (const Place& worker : state.membership().workers()) {
     totals.bytes_sent += worker.figures.bytes_sent;
     totals.bytes_received += worker.figures.bytes_received;

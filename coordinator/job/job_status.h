@@ -25,14 +25,15 @@ struct JobTotals {
   int64_t steps = 0;  // finished by every worker
   int64_t epochs = 0;
   uint64_t samples = 0;
-  double training_seconds = 0;   // of the steps alone
-  double final_loss = 0;         // of the last step
-  uint64_t bytes_sent = 0;       // by the workers
-  uint64_t bytes_received = 0;   // by the workers
-  bool stopped = false;          // before all steps, on request
-  bool stopped_unbegun = false;  // on request, before there was a plan
-  int64_t start_step = 0;        // where a resumed run began
-  int64_t checkpoint_step = 0;   // of the newest complete one; 0: none
+  double training_seconds = 0;       // of the steps alone
+  std::optional<double> final_loss;  // of the last step; nullopt: none was done
+  uint64_t bytes_sent = 0;           // by the workers
+  uint64_t bytes_received = 0;       // by the workers
+  bool stopped = false;              // before all steps, on request
+  bool stopped_unbegun = false;      // on request, before there was a plan
+  bool refused = false;              // by a member, before there was a plan
+  int64_t start_step = 0;            // where a resumed run began
+  int64_t checkpoint_step = 0;       // of the newest complete one; 0: none
   uint64_t rollbacks = 0;
   uint64_t workers_lost = 0;
   uint64_t servers_lost = 0;

@@ -78,6 +78,12 @@ absl::StatusOr<std::unique_ptr<RunLock>> RunLock::Take(
       absl::StrCat(path, " is taken and given up again and again"));
 }
 
+bool RunLock::IsHeld(const std::string& directory) {
+  const UniqueFd fd(open(PathIn(directory).c_str(), O_RDONLY | O_CLOEXEC));
+  return fd.ok() && flock(fd.get(), LOCK_SH | LOCK_NB) != 0 &&
+         errno == EWOULDBLOCK;
+}
+
 RunLock::~RunLock() {
   if (!left_ && Check().ok()) unlink(PathIn(directory_).c_str());
 }

@@ -21,6 +21,8 @@ class RunLock {
   // process.
   static absl::StatusOr<std::unique_ptr<RunLock>> Take(
       const std::string& directory);
+  // Whether a process of this host holds it. False if that is unknown.
+  static bool IsHeld(const std::string& directory);
   // Removes the file, unless Leave was called.
   ~RunLock();
   // Another coordinator has taken over this directory and owns the file now.

@@ -312,7 +312,9 @@ std::string SummaryJson(const RunSummary& summary) {
   json["training_seconds"] = summary.totals.training_seconds;
   json["samples_per_second"] = summary.SamplesPerSecond();
   json["final_loss"] = nullptr;
-  if (summary.totals.steps > 0) json["final_loss"] = summary.totals.final_loss;
+  if (summary.totals.final_loss) {
+    json["final_loss"] = *summary.totals.final_loss;
+  }
   const EvaluationRecord* test = summary.LastOn("test");
   json["test"] = test == nullptr ? Json::object() : MetricsJson(test->metrics);
   if (const EvaluationRecord* last = summary.LastOn("validation")) {

@@ -44,7 +44,8 @@ std::string JobRun::CheckpointDirectory() const {
 
 std::string JobRun::ResumeCommand(const RunSummary& summary,
                                   bool anywhere) const {
-  if (summary.status == "done") return "";
+  // The same command would be refused again.
+  if (summary.status == "done" || summary.totals.refused) return "";
   std::string from = options_.start.restore_from;
   std::vector<std::string> words = options_.commands.restart.empty()
                                        ? options_.commands.resume

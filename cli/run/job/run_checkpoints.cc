@@ -37,28 +37,46 @@ absl::Status RunCheckpoints::Claim(const std::string& directory,
 
 absl::Status RunCheckpoints::Resume(const std::string& directory,
                                     uint64_t lineage, int64_t best) {
-  if (best > 0) TRIBUTARY_RETURN_IF_ERROR(Bring(best, directory));
+  const fs::path from = start_.restore_from;
+  if (best > 0) {
+    const bool begins_with_it = best == start_.step;
+    TRIBUTARY_RETURN_IF_ERROR(Bring(
+        begins_with_it ? from : from.parent_path() / CheckpointFolderName(best),
+        best, directory));
+  }
+  // A run that ends before its first checkpoint can be resumed as well.
+  if (job_.checkpoint().every_steps() > 0 || job_.checkpoint().at_end()) {
+    const absl::Status brought = Bring(from, start_.step, directory);
+    if (!brought.ok()) console_.Note(brought.message());
+  }
   TRIBUTARY_RETURN_IF_ERROR(
       RemoveCheckpointsAfter(directory, start_.step, lineage));
   return PruneCheckpoints(directory, job_.checkpoint().keep(),
                           {lineage, "", best});
 }
 
-absl::Status RunCheckpoints::Bring(int64_t best, const std::string& directory) {
-  const std::string name = CheckpointFolderName(best);
-  const fs::path from = fs::path(start_.restore_from).parent_path() / name;
+absl::Status RunCheckpoints::Bring(const fs::path& from, int64_t step,
+                                   const std::string& directory) {
+  const std::string name = CheckpointFolderName(step);
   const fs::path to = fs::path(directory) / name;
   std::error_code error;
   if (fs::exists(to, error)) return absl::OkStatus();  // the same directory
   if (!ReadCheckpointInfo(from.string()).complete()) {
-    console_.Note(absl::StrCat("the best weights so far, of step ", best,
+    console_.Note(absl::StrCat("the best weights so far, of step ", step,
                                ", are not at ", from.string()));
     return absl::OkStatus();
   }
   const fs::path part = fs::path(directory) / (name + ".part");
   fs::remove_all(part, error);
   fs::create_directories(directory, error);
-  fs::copy(from, part, error);
+  // Files of a checkpoint never change, so both folders may have the same ones.
+  fs::copy(from, part,
+           fs::copy_options::recursive | fs::copy_options::create_hard_links,
+           error);
+  if (error) {  // another file system
+    fs::remove_all(part, error);
+    fs::copy(from, part, error);
+  }
   if (!error) {
     TRIBUTARY_RETURN_IF_ERROR(SyncFiles(part.string()));
     fs::rename(part, to, error);

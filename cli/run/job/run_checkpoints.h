@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -30,9 +32,9 @@ class RunCheckpoints {
                      bool begins);
   bool claimed() const { return claim_ != nullptr; }
   void Release() { claim_.reset(); }
-  // Prepares the directory of a resumed run: copies the best checkpoint and
-  // removes those of steps that the run trains again. `best`: the step of the
-  // best evaluation so far; 0: none.
+  // Prepares the directory of a resumed run: takes over the checkpoint that the
+  // run starts from and the best one, and removes those of steps that it trains
+  // again. `best`: the step of the best evaluation so far; 0: none.
   absl::Status Resume(const std::string& directory, uint64_t lineage,
                       int64_t best);
   // Writes best.safetensors into the run directory, and says what was the best.
@@ -40,9 +42,9 @@ class RunCheckpoints {
   void SaveBest(const JobTotals::Best& best, const std::string& run);
 
  private:
-  // Copies the checkpoint of this step from beside the one that a run is
-  // resumed from.
-  absl::Status Bring(int64_t best, const std::string& directory);
+  // Links the checkpoint of this step into the directory, or copies it there.
+  absl::Status Bring(const std::filesystem::path& from, int64_t step,
+                     const std::string& directory);
 
   const v1::JobSpec& job_;
   const JobStart& start_;

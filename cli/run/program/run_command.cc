@@ -102,7 +102,7 @@ absl::StatusOr<ProgramJobSource> SourceOf(const RunOptions& options) {
   }
   ProgramJobSource source{.overrides = std::move(overrides)};
   if (options.run.resume) {
-    source.text = JobToYaml(options.run.resume->job());
+    source.text = JobToYaml(options.run.resume->job);
     source.file_name = options.run.resume->JobName();
     source.text_yields = true;
   }

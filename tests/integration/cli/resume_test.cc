@@ -132,6 +132,47 @@ TEST_F(ResumeTest, ARunThatIsOverHasNothingLeftForOtherWorkers) {
                                  "of step 16"));
 }
 
+// With nothing left it has done no step, and still is a run of its own.
+TEST_F(ResumeTest, ARunWithNothingLeftHasACheckpointToGoOnFrom) {
+  Train(16, "first");
+  ASSERT_EQ(Resume("first", "second"), 0) << output_;
+  const json summary = Summary("second");
+  EXPECT_EQ(summary["status"], "done");
+  EXPECT_EQ(summary["epochs"], 2);
+  EXPECT_TRUE(summary["final_loss"].is_null());
+  EXPECT_EQ(summary["weights_sha256"], Summary("first")["weights_sha256"]);
+  fs::remove_all(Path("first"));
+  EXPECT_EQ(Run({"checkpoint", "verify", "second"}), 0) << output_;
+  EXPECT_EQ(Run({"export", "second", "x.safetensors"}), 0) << output_;
+  ASSERT_EQ(Run({"train", "--resume", "second", "--run-dir", "third", "--set",
+                 "training.epochs=3"}),
+            0)
+      << output_;
+  EXPECT_EQ(Summary("third")["steps"], 24);
+}
+
+// Its only checkpoint is of the run before, whose job was another.
+TEST_F(ResumeTest, ARunWithoutAStepOfItsOwnKeepsTheChangesOfItsJob) {
+  Train(16, "first");
+  ASSERT_EQ(Resume("first", "second",
+                   {"--set", "training.optimizer.sgd.learning_rate=0.02"}),
+            0)
+      << output_;
+  ASSERT_EQ(Run({"train", "--resume", "second", "--dry-run"}), 0);
+  EXPECT_THAT(output_, HasSubstr("learning_rate: 0.02"));
+  ASSERT_EQ(Run({"train", "--resume", "first", "--dry-run"}), 0);
+  EXPECT_THAT(output_, HasSubstr("learning_rate: 0.01"));
+}
+
+TEST_F(ResumeTest, ARefusedChangeIsNotAdvised) {
+  Train(3, "first");
+  EXPECT_EQ(
+      Resume("first", "refused", {"--set", "data.train.synthetic.rows=80"}), 1);
+  EXPECT_THAT(output_, HasSubstr("which has 64 rows; there are 80 rows now"));
+  EXPECT_THAT(output_, Not(HasSubstr("continue with:")));
+  EXPECT_FALSE(Summary("refused").contains("resume_command"));
+}
+
 TEST_F(ResumeTest, TheLineThatContinuesARunKeepsItsOptions) {
   Train(8, "first");
   EXPECT_EQ(Resume("first", "failed",
