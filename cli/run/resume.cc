@@ -3,6 +3,8 @@
 
 #include <filesystem>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -14,10 +16,36 @@
 #include "common/job/goes_on.h"
 #include "common/job/job_course.h"
 #include "common/job/job_file.h"
+#include "common/job/resolve.h"
+#include "common/status/place.h"
 #include "common/status/status_macros.h"
 #include "coordinator/run/run_lock.h"
 
 namespace tributary {
+namespace {
+
+// Replaces the checkpoint's job by the one of the run's job.yaml, which is
+// resolved. Its files may be elsewhere by now.
+void TakeJobOfRun(const std::string& file, v1::JobSpec* job) {
+  v1::JobSpec found;
+  Places places;
+  const absl::StatusOr<std::string> text = ReadJobText(file);
+  const absl::Status read =
+      text.ok() ? ReadFields(*text, file, {}, &places, &found) : text.status();
+  if (!read.ok()) {
+    return PrintError(absl::StrCat(read.message(),
+                                   "; going on with the job of the "
+                                   "checkpoint"));
+  }
+  MarkProgram(&found);
+  if (JobToYaml(found) == JobToYaml(*job)) return;
+  PrintError(absl::StrCat(file,
+                          " differs from the job of the checkpoint, and "
+                          "counts"));
+  *job = std::move(found);
+}
+
+}  // namespace
 
 std::string ResumePoint::JobName() const {
   // RUN/checkpoints/step-N
@@ -54,14 +82,7 @@ absl::StatusOr<ResumePoint> FindResumePoint(const std::string& path,
   // The folder is RUN/checkpoints/step-N, not one in another directory.
   if (std::filesystem::path(point.folder).parent_path() ==
       std::filesystem::path(absl::StrCat(path, "/checkpoints"))) {
-    absl::StatusOr<v1::JobSpec> job =
-        ReadJobFile(absl::StrCat(path, "/job.yaml"));
-    if (job.ok()) {
-      point.job = *std::move(job);
-    } else {
-      PrintError(absl::StrCat(job.status().message(),
-                              "; going on with the job of the checkpoint"));
-    }
+    TakeJobOfRun(absl::StrCat(path, "/job.yaml"), &point.job);
   }
   if (RunLock::IsHeld(path)) {
     PrintError(absl::StrCat(path, " still trains; this is a second run, from ",

@@ -160,8 +160,11 @@ TEST_F(ResumeTest, ARunWithoutAStepOfItsOwnKeepsTheChangesOfItsJob) {
       << output_;
   ASSERT_EQ(Run({"train", "--resume", "second", "--dry-run"}), 0);
   EXPECT_THAT(output_, HasSubstr("learning_rate: 0.02"));
+  EXPECT_THAT(output_, HasSubstr("second/job.yaml differs from the job of the "
+                                 "checkpoint, and counts"));
   ASSERT_EQ(Run({"train", "--resume", "first", "--dry-run"}), 0);
   EXPECT_THAT(output_, HasSubstr("learning_rate: 0.01"));
+  EXPECT_THAT(output_, Not(HasSubstr("differs")));
 }
 
 TEST_F(ResumeTest, ARefusedChangeIsNotAdvised) {
