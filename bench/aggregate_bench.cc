@@ -137,9 +137,9 @@ std::vector<OptimizerOptions> Optimizers() {
   std::vector<OptimizerOptions> all;
   for (const OptimizerKind& kind : AllOptimizerKinds()) {
     if (kind.makes_direction || kind.factored) continue;  // several passes
-    all.push_back({.kind = kind.name});
+    all.emplace_back().kind = kind.name;
   }
-  all.push_back({.kind = "sgd", .momentum = 0.9});
+  all.emplace_back().momentum = 0.9;  // sgd
   return all;
 }
 

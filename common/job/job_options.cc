@@ -83,11 +83,11 @@ OptimizerOptions ServerOptimizerOptionsOf(const v1::JobSpec& job) {
   }
   const v1::OuterSpec& outer =
       job.strategy().parameter_server().sync().local_sgd().outer();
-  return {.kind = "sgd",
-          .learning_rate = outer.learning_rate(),
-          .momentum = outer.momentum(),
-          .nesterov = outer.nesterov(),
-          .takes_running_averages = true};
+  OptimizerOptions options = OptimizerOf("sgd", outer.learning_rate());
+  options.momentum = outer.momentum();
+  options.nesterov = outer.nesterov();
+  options.takes_running_averages = true;
+  return options;
 }
 
 SyncTraits SyncTraitsOf(const v1::JobSpec& job) {

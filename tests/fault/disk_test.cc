@@ -238,7 +238,7 @@ TEST_F(BrokenDiskTest, WhatCannotBeWrittenAnewFailsTheJobAndIsNamed) {
   }
 }
 
-// The best checkpoint so far is copied to the directory of the resumed run. A
+// A resumed run takes over the best checkpoint so far into its directory. A
 // copy that may not be on the disk does not count.
 TEST_F(BrokenDiskTest, ACopyOfTheBestCheckpointIsOnTheDiskOrNotThere) {
   auto train = Train("run", {"--set", "evaluation.keep_best=true"});

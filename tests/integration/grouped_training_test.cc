@@ -55,11 +55,11 @@ class GroupedTrainingTest : public ::testing::TestWithParam<std::string> {
         steps_(golden_.Tensor("lr").shape[0]) {}
 
   OptimizerOptions Optimizer(const char* decay) const {
-    const std::string kind = golden_.Text("op", "");
-    return {.kind = kind,
-            .learning_rate = golden_.Number("lr", 0),
-            .weight_decay = golden_.Number(decay, 0),
-            .momentum = golden_.Number("momentum", 0)};
+    OptimizerOptions options =
+        OptimizerOf(golden_.Text("op", ""), golden_.Number("lr", 0));
+    options.weight_decay = golden_.Number(decay, 0);
+    options.momentum = golden_.Number("momentum", 0);
+    return options;
   }
 
   // Trains over this number of servers. sends: every push carries its learning

@@ -32,14 +32,14 @@ void DrawSync(Random& random, Scenario* s) {
 // by SGD with rate 1.
 void DrawOptimizer(Random& random, Scenario* s) {
   if (s->sync != Sync::kBulk) {
-    s->optimizer = {.kind = "sgd", .learning_rate = 1};
+    s->optimizer = OptimizerOf("sgd", 1);
     // A bound that is never reached, so that the norms are exchanged.
     if (s->sync == Sync::kBackup && random.Chance(0.3)) s->clip_norm = 1e9;
     return;
   }
   constexpr const char* kKinds[] = {"sgd",     "sgd",   "adam",    "adam",
                                     "adagrad", "adamw", "rmsprop", "lamb"};
-  s->optimizer = {.kind = random.Pick(kKinds), .learning_rate = 0.05};
+  s->optimizer = OptimizerOf(random.Pick(kKinds), 0.05);
   if (s->optimizer.kind == "sgd") s->optimizer.momentum = 0.9;
   if (random.Chance(0.3)) s->optimizer.weight_decay = 0.01;
   if (random.Chance(0.3)) s->clip_norm = 0.5;

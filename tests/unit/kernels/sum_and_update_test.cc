@@ -34,8 +34,11 @@ Floats Random(int64_t n, uint32_t seed) {
 
 // Every rule that updates weights directly.
 std::vector<OptimizerOptions> AllRules() {
-  const OptimizerOptions base = {
-      .weight_decay = 0.01, .initial_accumulator = 0.1, .l1 = 0.05, .l2 = 0.1};
+  OptimizerOptions base;
+  base.weight_decay = 0.01;
+  base.initial_accumulator = 0.1;
+  base.l1 = 0.05;
+  base.l2 = 0.1;
   std::vector<OptimizerOptions> all;
   for (const OptimizerKind& kind : AllOptimizerKinds()) {
     if (kind.makes_direction || kind.factored) continue;

@@ -39,7 +39,11 @@ TEST(MatchesPatternTest, EachStarStandsForAPartOfTheName) {
 }
 
 OptimizerOptions Decaying(double decay) {
-  return {.weight_decay = decay, .momentum = 0.9, .dampening = 0.5};
+  OptimizerOptions options;
+  options.weight_decay = decay;
+  options.momentum = 0.9;
+  options.dampening = 0.5;
+  return options;
 }
 
 GroupedOptimizer Grouped() {

@@ -40,7 +40,7 @@ class SharedWeightsTest : public ::testing::Test {
       std::function<std::unique_ptr<SyncPolicy>()> policy = nullptr)
       : cluster_({.parameters = {{"w", {kFloats}}},
                   .workers = workers,
-                  .optimizer = {.learning_rate = 1},
+                  .optimizer = OptimizerOf("sgd", 1),
                   .policy = std::move(policy),
                   .shares_memory = true}),
         stub_(v1::ParameterService::NewStub(

@@ -78,7 +78,7 @@ GoldenTraining Mlp() {
   g.training.sample = {64};
   g.training.outputs = 10;
   g.training.rows = 32;
-  g.training.optimizer = {.learning_rate = g.golden.Number("lr", 0)};
+  g.training.optimizer.learning_rate = g.golden.Number("lr", 0);
   g.training.fill = FillImages(shared.Tensor("data").Floats(),
                                shared.Tensor("label").Integers(),
                                shared.Tensor("order").Integers());
@@ -99,8 +99,8 @@ GoldenTraining Cnn() {
   g.training.sample = {1, 8, 8};
   g.training.outputs = 10;
   g.training.rows = 16;
-  g.training.optimizer = {.learning_rate = g.golden.Number("lr", 0),
-                          .momentum = g.golden.Number("momentum", 0)};
+  g.training.optimizer.learning_rate = g.golden.Number("lr", 0);
+  g.training.optimizer.momentum = g.golden.Number("momentum", 0);
   std::vector<int64_t> order(240);
   std::iota(order.begin(), order.end(), 0);
   g.training.fill =
@@ -118,11 +118,10 @@ GoldenTraining Gpt(const std::string& id) {
   g.training.outputs = 65;
   g.training.positions = time;
   g.training.rows = static_cast<int64_t>(g.golden.Number("B", 0));
-  g.training.optimizer = {.kind = "adamw",
-                          .learning_rate = g.golden.Number("lr", 0),
-                          .weight_decay = g.golden.Number("wd", 0),
-                          .beta1 = g.golden.Numbers("betas")[0],
-                          .beta2 = g.golden.Numbers("betas")[1]};
+  g.training.optimizer = OptimizerOf("adamw", g.golden.Number("lr", 0));
+  g.training.optimizer.weight_decay = g.golden.Number("wd", 0);
+  g.training.optimizer.beta1 = g.golden.Numbers("betas")[0];
+  g.training.optimizer.beta2 = g.golden.Numbers("betas")[1];
   g.training.learning_rate = [rates = g.golden.Tensor("lr").Doubles()](
                                  int step) { return rates[step]; };
   g.training.fill = [ids = g.golden.Tensor("idx").Integers(),
@@ -139,7 +138,7 @@ GoldenTraining Gpt(const std::string& id) {
 }
 
 Training WithSgd(Training training, int steps) {
-  training.optimizer = {.learning_rate = 0.1};
+  training.optimizer.learning_rate = 0.1;
   training.learning_rate = nullptr;
   training.steps = steps;
   return training;

@@ -28,7 +28,7 @@ struct Training {
   int64_t rows = 1;  // of a step
   int steps = 20;
   uint64_t seed = 1;  // of dropout
-  OptimizerOptions optimizer = {.learning_rate = 0.1};
+  OptimizerOptions optimizer = OptimizerOf("sgd", 0.1);
   std::function<double(int step)> learning_rate;  // or the optimizer's
   std::function<void(int step, Batch* batch)> fill;
   std::vector<Floats> initial;  // of all parameters
