@@ -34,7 +34,7 @@ namespace {
 // The least that a job of one server and one worker needs.
 constexpr uint64_t kFewestFiles = 16;
 
-// What `tributary plan` and `tributary compare` ask this machine.
+// The options by which `tributary plan` and `compare` ask this machine.
 void AddMeasurementOptions(tributary::CommandLine& command,
                            tributary::MeasurementOptions* options) {
   command.AddOption(
@@ -61,7 +61,7 @@ void AddMeasurementOptions(tributary::CommandLine& command,
       .Positive();
 }
 
-// What `tributary predict` and `tributary evaluate` ask.
+// The options by which `tributary predict` and `evaluate` ask.
 void AddPredictionOptions(tributary::CommandLine& command,
                           tributary::PredictionOptions* options) {
   command.AddOption("--predict", &options->predict,

@@ -11,7 +11,7 @@
 
 namespace tributary {
 
-// What the register knows of a job that this user has started.
+// A job that this user has started, as the register knows it.
 struct RegisteredJob {
   std::string name;
   uint64_t job_id = 0;        // 0: the job's program has not submitted it yet

@@ -293,7 +293,7 @@ class Search {
     return place;
   }
 
-  // Of a tensor in the model's order; the number of tensors: it is unknown.
+  // A tensor's place in the model's order; the number of tensors: none.
   size_t PositionOf(const std::string& name) const {
     return static_cast<size_t>(
         std::find_if(a_.parameters.begin(), a_.parameters.end(),

@@ -25,7 +25,7 @@ struct Bisection {
     int64_t step = 0;    // from 1
     std::string tensor;  // the first in the model's order; empty: unknown
     int rank = -1;       // of a gradient
-    // Of the tensor, where both were at hand element by element; 0: unknown.
+    // The tensor's, where both were at hand element by element; 0: unknown.
     int64_t elements = 0;
     int64_t different = 0;
     std::string where;    // the record with the tensor; empty: computed again
@@ -59,7 +59,7 @@ struct Bisection {
   std::optional<Deviation> deviation_b;
 };
 
-// What Bisect asks this machine for; a test gives its own.
+// Bisect's questions to this machine; a test gives its own.
 struct BisectTools {
   // ReplaySteps: first to last step.
   std::function<absl::StatusOr<ReplayedSteps>(const RecordedRun&, int64_t,

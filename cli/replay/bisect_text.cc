@@ -78,7 +78,7 @@ Cause CauseOfSample(const nlohmann::json& sample) {
                        ": ", a, " and ", b)};
 }
 
-// What makes two jobs compute other bits on one machine.
+// The settings that make two jobs compute other bits on one machine.
 std::vector<Cause> CausesOfJobs(const Bisection& found) {
   std::vector<Cause> causes;
   const bool sample = found.sample.is_object() && found.sample.contains("set");
@@ -153,7 +153,7 @@ std::string WhereText(const DifferencePoint& place) {
                       " is the first that differs");
 }
 
-// What differs in the first step, as a clause.
+// The difference in the first step, as a clause.
 std::string PlaceText(const DifferencePoint& place) {
   switch (place.seen) {
     case Seen::kGradient:

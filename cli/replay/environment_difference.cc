@@ -94,7 +94,7 @@ class Comparison {
     }
   }
 
-  // Of the first rank that differs.
+  // Compares until the first rank that differs.
   void CompareArithmetic() {
     const json& a = At(a_, {"ranks"});
     const json& b = At(b_, {"ranks"});

@@ -15,12 +15,12 @@
 
 namespace tributary {
 
-// What a rank has computed in a replayed step
+// The results of a rank in a replayed step
 // (worker/train/trainer/step_probe.h).
 struct ReplayedRank {
   struct Tensor {
     std::string name;
-    // Of the gradient of the rank's samples; nullopt: it has none.
+    // The norm of the rank's own gradient; nullopt: it has no samples.
     std::optional<double> gradient_norm;  // NaN: not finite
     std::optional<uint32_t> gradient_crc;
     uint32_t weight_crc = 0;  // after the step

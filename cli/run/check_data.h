@@ -19,7 +19,7 @@ absl::Status CheckDataFits(const std::string& job_path,
                            const std::vector<std::string>& overrides,
                            std::string* data_record = nullptr);
 
-// What a command does when its job's data do not fit: prints why and returns
+// For a command whose job's data do not fit: prints why and returns
 // its exit code.
 int RefuseData(const absl::Status& status);
 

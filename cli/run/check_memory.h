@@ -21,8 +21,8 @@ struct MemoryNeed {
   bool on_accelerators = false;
 };
 
-// The least that weights, gradients and optimizer states take together, in
-// bytes (docs/sizing.md). Activations, data and messages come on top.
+// The bytes that weights, gradients and optimizer states take at least
+// (docs/sizing.md). Activations, data and messages come on top.
 uint64_t LeastMemory(const v1::JobSpec& job, const MemoryNeed& need);
 
 // FailedPrecondition, with both figures, when more than `available` is needed.

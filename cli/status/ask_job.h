@@ -25,7 +25,7 @@ absl::StatusOr<v1::JobStatusResponse> AskStatus(
 // directory.
 struct AskedWhy {
   WhyAnswer answer;
-  // Of the job, as far as it is known.
+  // The job's, as far as it is known.
   std::string name;
   int64_t step = 0;
   int64_t total_steps = 0;

@@ -32,7 +32,7 @@ constexpr char kListFooter[] =
     "the run directory has one.\n\n"
     "Exit codes: 0, 2 the command line is wrong.";
 
-// What is wrong with a job that runs and has not answered.
+// Says why a job that runs has not answered.
 std::string SilenceOf(const KnownJob& known,
                       const absl::StatusOr<FoundJob>& job) {
   if (known.life == CoordinatorLife::kStopped) {

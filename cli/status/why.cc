@@ -146,7 +146,7 @@ std::optional<WhyAnswer> ExplainSilence(const WhyFacts& facts) {
       .wants_more = MayGoOnWithoutLate(facts)};
 }
 
-// What the coordinator itself says that the job waits for.
+// Explains the wait that the coordinator itself tells.
 std::optional<WhyAnswer> ExplainWait(const WhyFacts& facts) {
   const v1::JobStatusResponse& now = facts.now();
   if (!now.has_wait()) return std::nullopt;

@@ -52,7 +52,7 @@ struct WhyAnswer {
   bool wants_more = false;
 };
 
-// What is known of a job whose coordinator answers.
+// The facts about a job whose coordinator answers.
 struct WhyFacts {
   // The status, at least once, oldest first.
   std::vector<v1::JobStatusResponse> samples;

@@ -13,7 +13,7 @@ double SecondsAStep(const WhyFacts& facts);
 // of some seconds; as above where it has none.
 double MeanSecondsAStep(const WhyFacts& facts);
 
-// What makes the steps of an advancing job slow, if one thing stands out: a
+// Why the steps of an advancing job are slow, if one thing stands out: a
 // worker that computes or reads much longer than the others, updates of the
 // servers, or links. Judges the workers' last steps, and whom the servers have
 // waited for in the samples. Steps below kSlowSeconds are never slow.

@@ -8,7 +8,7 @@
 
 namespace tributary {
 
-// What a program that is asked to end does about one more signal.
+// How a program that is asked to end treats one more signal.
 enum class RepeatedSignal { kNothing, kEndNow };
 
 // A request to end, as a signal handler may keep it: lock-free atomics. Times

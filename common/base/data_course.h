@@ -54,7 +54,7 @@ class DataCourse {
 
   // This function and all below need a course that is not empty.
   const DataStretch& last() const { return stretches_.back(); }
-  // Of the last stretch.
+  // The last stretch's.
   int64_t steps_per_epoch() const { return last().steps_per_epoch(); }
   DataPosition After(int64_t step) const;
   // The epoch of a step, from 1; 0 for step 0.

@@ -36,7 +36,7 @@ using OptionValue =
 using GivenWords = std::function<std::vector<std::string>(
     const std::vector<std::string>& but)>;
 
-// What Parse found.
+// The result of Parse.
 struct ParseResult {
   enum class Kind {
     kRead,        // the program goes on
@@ -94,7 +94,7 @@ class CommandLine {
                    const std::string& description);
   bool HasOption(const std::string& name) const;
 
-  // What the program does when this command is given.
+  // The action runs when this command is given.
   void SetAction(Action action);
   // The first positional argument is a program: `action` gets it and all words
   // after it.

@@ -13,7 +13,7 @@
 namespace tributary {
 namespace {
 
-// What the words before the last one have said.
+// The meaning of the words before the last one.
 struct Place {
   const CommandDescription* command;
   const OptionDescription* option = nullptr;  // waits for its value

@@ -20,7 +20,7 @@ inline constexpr char kCompleteWord[] = "--complete-words";
 std::string CompletionScript(const std::string& shell,
                              const std::string& program);
 
-// What the program answers to such a script: a line for each word, with a tab
+// The program's answer to such a script: a line for each word, with a tab
 // before its description.
 std::string CompletionLines(const std::vector<Completion>& completions);
 

@@ -107,7 +107,7 @@ class Matcher {
                : absl::StrCat("; did you mean ", Quoted(nearest), "?");
   }
 
-  // What a rule says by itself and about the model.
+  // Checks a rule by itself and against the model.
   absl::Status CheckRule(int r) const {
     const v1::InitializeRuleSpec& rule = model_.initialize_rules(r);
     const std::string path = RulePath(r);

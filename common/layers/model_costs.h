@@ -11,7 +11,7 @@
 
 namespace tributary {
 
-// What a layer costs, for one sample, as the CPU's kernels compute it. A
+// The costs of a layer, for one sample, as the CPU's kernels compute it. A
 // multiplication and an addition are two FLOPs, so [m, k] times [k, n] has
 // 2 m n k; what is done element by element is counted roughly
 // (docs/parallelism.md has the table).
@@ -36,7 +36,7 @@ struct LayerCost {
   // Memory that backward passes need for gradients within, of residuals.
   int64_t workspace_elements = 0;
 
-  // Of a residual; its numbers above are those of all within.
+  // A residual's layers; its numbers above are those of all within.
   std::vector<LayerCost> body;
   std::vector<LayerCost> shortcut;
 

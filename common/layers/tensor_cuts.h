@@ -31,15 +31,15 @@ class TensorCuts {
 
   int ranks() const { return ranks_; }
 
-  // Of the layer named "3" or "3.body.0".
+  // The cut of the layer named "3" or "3.body.0".
   LayerCut CutOf(const std::string& layer) const;
-  // Of a layer that is cut: the extent that is, as it is of the whole layer;
+  // The extent that is cut of a cut layer, as it is of the whole layer;
   // of attention its dim. 0 of one that is whole.
   int64_t ExtentOf(const std::string& layer) const;
   // How many outputs the last layer has where they stay cut, else 0.
   int64_t cut_outputs() const { return cut_outputs_; }
 
-  // What `rank` holds of the parameter with this name, "3.body.0.weight".
+  // The slice that `rank` holds of this parameter, "3.body.0.weight".
   ParameterSlice SliceOf(const std::string& parameter, int rank) const;
 
  private:

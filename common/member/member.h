@@ -58,7 +58,7 @@ class Member {
   absl::StatusOr<DataCourse> Course() const;
   // For calls to servers: this process's, with the ticket of its place.
   CallerProof proof() const;
-  // Of a server: the key with which it checks the tickets of its callers.
+  // The key with which a server checks the tickets of its callers.
   const std::string& job_key() const { return place_.job_key(); }
   // With which the job's checkpoints get keyed checksums; empty: they get none.
   const std::string& checkpoint_key() const { return place_.checkpoint_key(); }

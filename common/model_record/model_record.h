@@ -28,7 +28,7 @@ struct ModelMetrics {
   std::string weights_sha256;
 };
 
-// What the loss makes of the model's outputs.
+// The meaning of the model's outputs, by the loss.
 v1::OutputKind OutputKindOf(const v1::LossSpec& loss);
 
 // The text of model.json. `metrics`: nullopt: the run has not ended.

@@ -28,7 +28,7 @@ struct ParameterGroup {
   bool Names(const ParameterSpec& parameter) const;
 };
 
-// What each * of the pattern stands for in the name, in order: any text, also
+// The texts that the pattern's stars stand for in the name, in order: any, also
 // none, and the shortest that is possible for all stars but the last. Nothing
 // when the name does not match.
 std::optional<std::vector<std::string_view>> StarsOf(std::string_view pattern,

@@ -17,7 +17,7 @@ namespace tributary {
 // are taken. A cut never falls inside a grain, so a norm added up grain by
 // grain is the same for every number of servers.
 inline constexpr int64_t kGrainElements = 1024;
-// Of a slice that begins at a grain's border.
+// The grains of a slice that begins at a grain's border.
 constexpr int64_t NumGrains(int64_t elements) {
   return (elements + kGrainElements - 1) / kGrainElements;
 }
@@ -37,7 +37,7 @@ struct Slice {
   int64_t gradient_bytes() const { return encoding->Bytes(size()); }
 };
 
-// What one message carries and one lock guards: slices of one shard that
+// The unit that one message carries and one lock guards: slices of a shard that
 // become ready together in the backward pass, laid one behind the other.
 struct Block {
   int shard = 0;

@@ -13,7 +13,7 @@ struct PipelineTask {
   int micro_batch = 0;
 };
 
-// What stage `stage` of `stages` does in a step, in order. Each pass needs the
+// The tasks of stage `stage` of `stages`, in their order. Each pass needs the
 // same micro-batch's forward pass of the stage before or backward pass of the
 // stage after.
 std::vector<PipelineTask> MakePipelineTasks(PipelineSchedule schedule,

@@ -12,7 +12,7 @@ void ToProto(const ParameterSpecs& specs,
 ParameterSpecs FromProto(
     const google::protobuf::RepeatedPtrField<v1::ParameterSpec>& specs);
 
-// Of its workers, as MakePartitionPlan has found it good.
+// The workers' mesh, as MakePartitionPlan has found it good.
 DeviceMesh MeshOf(const v1::Plan& plan);
 
 // The cut that a published plan stands for; without servers into one shard.

@@ -18,7 +18,7 @@ namespace tributary {
 absl::StatusOr<std::vector<int>> StageBounds(const ModelCosts& costs,
                                              const TensorCuts& cuts,
                                              int stages);
-// Of a resolved job; errors as CostsOfModel's, too.
+// For a resolved job; errors as CostsOfModel's, too.
 absl::StatusOr<std::vector<int>> StageBounds(const v1::JobSpec& job,
                                              const Shape& sample_shape);
 

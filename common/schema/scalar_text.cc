@@ -63,7 +63,7 @@ std::errc ParseInteger(absl::string_view text, Integer* value) {
   return end == text.data() + text.size() ? error : std::errc::invalid_argument;
 }
 
-// What is wrong with the text of an integer, or nothing.
+// Says what is wrong with the text of an integer; empty: nothing.
 template <typename Integer>
 std::string IntegerFault(absl::string_view text, const std::string& wants,
                          Integer* value) {
@@ -90,7 +90,7 @@ bool ParseBytes(absl::string_view text, uint64_t* value) {
   return true;
 }
 
-// What training computes with is float32, so that is what must hold it.
+// Training computes in float32, so that float32 must hold the number.
 std::string DoubleFault(const std::string& text, double* value) {
   if (!absl::SimpleAtod(text, value)) return "wants a number";
   if (std::isnan(*value)) return "wants a number";

@@ -74,7 +74,7 @@ class CertificateAuthority {
   KeyPtr key_;
 };
 
-// What a certificate says.
+// The content of a certificate.
 struct CertificateFacts {
   PeerIdentity identity;  // of its holder
   absl::Time valid_from;

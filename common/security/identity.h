@@ -9,7 +9,7 @@
 
 namespace tributary {
 
-// What a process or a person is in a job. A certificate names one role.
+// The part of a process or a person in a job. A certificate names one role.
 enum class PeerRole {
   kCoordinator,
   kServer,

@@ -14,7 +14,7 @@ namespace {
 // Longer than any name of the schema. Bounds the cost for any input.
 constexpr size_t kMaxCompared = 64;
 
-// What other programs and papers call what is known here.
+// Names in other programs and papers, each with the one that is known here.
 constexpr std::pair<absl::string_view, absl::string_view> kOtherNames[] = {
     {"swish", "silu"},
     {"lr", "learning_rate"},

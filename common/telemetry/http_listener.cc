@@ -101,7 +101,7 @@ bool ShowsToken(absl::string_view authorization, absl::string_view token) {
   return EqualSecrets(password, token);
 }
 
-// What libmicrohttpd calls, on the thread of its daemon.
+// libmicrohttpd calls these on the thread of its daemon.
 class HttpListener::Callbacks {
  public:
   // Once with the headers, then for each piece of the body, which is discarded,

@@ -76,7 +76,7 @@ class CheckpointLedger {
   const std::string& error() const { return error_; }
   v1::Cause cause() const { return cause_; }          // of that error
   int64_t error_step() const { return error_step_; }  // of this plan; 0: none
-  // Of the newest checkpoint: the longest times of its writers.
+  // The longest times of the writers of the newest checkpoint.
   double pause_seconds() const { return pause_seconds_; }
   double write_seconds() const { return write_seconds_; }
   // Takes the steps whose checkpoints have failed since the last call; their

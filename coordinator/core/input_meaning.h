@@ -11,7 +11,7 @@
 
 namespace tributary {
 
-// What the inputs and classes of a sample stand for, as a manifest keeps it.
+// The meaning of the inputs and classes of a sample, as a manifest keeps it.
 v1::InputMeaning MeaningOf(const v1::Preprocessing& preprocessing);
 
 // Describes what a model of `before` would take for something else, "the

@@ -100,7 +100,7 @@ class JobState {
   bool InForce(uint64_t epoch) const {
     return !life_.over() && !wants_new_plan() && plan_.CheckEpoch(epoch).ok();
   }
-  // What the first plan lacks: "server 1, worker 0, the model".
+  // Names what the first plan lacks: "server 1, worker 0, the model".
   std::string Missing() const;
 
   // Renews a member's lease. Call it before Apply. Errors as Membership::Renew.
@@ -155,7 +155,7 @@ class JobState {
   int64_t restore_step() const { return plan_.restore_step(); }
   uint64_t workers_lost() const { return workers_lost_; }
   uint64_t servers_lost() const { return servers_lost_; }
-  // What the job waits for while a place is empty; empty: nothing.
+  // Names what the job waits for while a place is empty; empty: nothing.
   v1::Wait WaitsFor(int64_t now_micros) const;
   // When the first of these places was lost or the groups broke, or, before the
   // first plan, the job began; nullopt: none of these.

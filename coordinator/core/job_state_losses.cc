@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a job does when a member is lost or a group of ranks breaks.
+// The reaction of a job when a member is lost or a group of ranks breaks.
 #include <algorithm>
 #include <string>
 #include <vector>

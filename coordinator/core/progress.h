@@ -77,7 +77,7 @@ class Progress {
   std::vector<StepRecord> Take();
   bool HasRecords() const { return !records_.empty(); }
 
-  // Of ranks that seem to train on the same rows; empty: there is nothing new.
+  // About ranks that seem to train on the same rows; empty: nothing is new.
   std::string TakeNotice() { return equal_ranks_.TakeNotice(); }
 
   int64_t last_step(uint32_t rank) const { return ranks_[rank].last_step; }

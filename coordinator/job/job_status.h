@@ -38,7 +38,7 @@ struct JobTotals {
   uint64_t workers_lost = 0;
   uint64_t servers_lost = 0;
   bool stopped_early = false;  // by the job's evaluations
-  // Of the evaluations that a job compares; step 0: none.
+  // The best of the evaluations that a job compares; step 0: none.
   struct Best {
     std::string metric;
     int64_t step = 0;

@@ -18,7 +18,7 @@
 
 namespace tributary {
 
-// What the status page shows of the past: curves of the training loss and of
+// The past, as the status page shows it: curves of the training loss and of
 // every metric of the evaluations, and the parts of the newest steps. Its
 // memory and its JSON are bounded, whatever the length of the run. Thread-safe.
 class RunHistory {

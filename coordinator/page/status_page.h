@@ -17,11 +17,11 @@ absl::string_view PageStyle();
 // alone, so nothing that a member sends can be executed.
 HttpAnswer StatusPage();
 
-// What the page reads every two seconds: `tributary status --json`, without the
+// The page reads this every two seconds: `tributary status --json`, without the
 // events.
 HttpAnswer StatusAnswer(v1::JobStatusResponse status);
 
-// What it reads less often: curves and events.
+// It reads these less often: curves and events.
 HttpAnswer HistoryAnswer(const RunHistory& history,
                          const v1::JobStatusResponse& status);
 

@@ -9,12 +9,12 @@
 
 namespace tributary {
 
-// What model.json says about the model of a resolved job as its workers have
+// The record in model.json of a resolved job's model, as its workers have
 // declared it. Parameters that the ranks of a group hold in slices are whole.
 v1::ModelRecord DescribeModel(const v1::JobSpec& job,
                               const v1::DeclareModelRequest& declaration);
 
-// What it says in addition when the run has ended.
+// The metrics that model.json has in addition when the run has ended.
 ModelMetrics MetricsOf(const RunSummary& summary);
 
 }  // namespace tributary

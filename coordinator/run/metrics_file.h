@@ -45,7 +45,7 @@ class MetricsFile {
 
   // The sums over all lines; step 0: there are none.
   RecordedSteps Recorded() const;
-  // What Open could not read.
+  // The lines that Open could not read.
   const BadLines& bad_lines() const { return bad_lines_; }
   int64_t given_up() const { return file_.given_up(); }
 

@@ -88,7 +88,7 @@ class Coordinator {
  private:
   Coordinator(Options options, JobState::Options state);
 
-  // What the coordinator shows to servers.
+  // The proof that the coordinator shows to servers.
   CallerProof Proof() const;
 
   absl::Status Listen();

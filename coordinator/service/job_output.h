@@ -34,7 +34,7 @@ class JobOutput {
               const std::string& folder);
   // Takes the directories of checkpoints that have failed since the last call.
   std::vector<std::string> TakeFailedCheckpoints();
-  // Of the best evaluation, whose checkpoint the job keeps; 0: none.
+  // The step of the best evaluation, whose checkpoint the job keeps; 0: none.
   int64_t BestStep() const;
   // The checkpoint directory of a job that is over; empty: the job is not over,
   // or writes no checkpoints.

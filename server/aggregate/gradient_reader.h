@@ -9,7 +9,7 @@
 
 namespace tributary {
 
-// What one pass over the encoded bytes of a contribution finds. Elements are
+// The result of one pass over the encoded bytes of a contribution. Elements are
 // counted within the block.
 struct GradientScan {
   uint32_t crc32c = 0;           // of all bytes

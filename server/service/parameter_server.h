@@ -60,7 +60,7 @@ class ParameterServer {
 
   int port() const { return port_->port(); }
 
-  // What this server shows to others, once it has a place in a job. Call it
+  // The proof of this server for others, once it has a place in a job. Call it
   // before Serve.
   void SetProof(CallerProof proof) { proof_ = std::move(proof); }
 

@@ -147,7 +147,7 @@ TEST_F(StopTest, SignalsThatAreRepeatedAtOnceAndThoseOfAnEndLeaveACheckpoint) {
     ASSERT_TRUE(train->WaitForOutput("coordinator", kSoon));
     ASSERT_TRUE(Eventually([&] { return RecordedSteps(run) >= 5; }));
     for (int signal : all[i]) train->Signal(signal);
-    // Of signals that are pending together the kernel chooses the first.
+    // The kernel chooses the first of signals that are pending together.
     EXPECT_GT(train->Wait(kSoon), 128) << i << train->output();
     EXPECT_THAT(ResumeWords(*train), Not(::testing::IsEmpty())) << i;
     EXPECT_GT(Summary(run)["checkpoint_step"], 0) << i;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a coordinator has kept for its successor, as damaged bytes and, since
-// the checksum would end nearly every such file at once, under one that fits.
+// The state that a coordinator has kept for a successor, as damaged bytes and,
+// since the checksum would end nearly every such file at once, under one that
+// fits.
 #include <cstring>
 #include <string>
 

@@ -21,7 +21,7 @@ inline RowRange RangeOf(uint8_t byte) {
   return {.first = byte & 7, .count = byte >> 3 & 7};
 }
 
-// What every reader promises of what it returns.
+// The promises of every reader about its results.
 inline void CheckRawData(const RawData& data) {
   int64_t features = data.numeric_width;
   for (int64_t width : data.code_widths) features += width;

@@ -10,7 +10,7 @@
 
 namespace tributary::fuzz {
 
-// What holds for every input; libFuzzer keeps the input where it does not.
+// Must hold for every input; libFuzzer keeps the input where it does not.
 inline void Expect(bool holds, const char* sentence) {
   if (holds) return;
   std::fprintf(stderr, "fuzz: expected that %s\n", sentence);

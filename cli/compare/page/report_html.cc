@@ -14,7 +14,7 @@
 namespace tributary {
 namespace {
 
-// What this report has beside PageStyle().
+// The styles of this report, beside PageStyle().
 constexpr char kStyle[] = R"css(
 p.result { font-size: 17px; margin: 12px 0 0; }
 .scroll svg { min-width: 680px; }

@@ -92,7 +92,7 @@ absl::Status CannotStart(const std::string& program, int error) {
                    FileLimit(), " (ulimit -n)"));
 }
 
-// What a child reads `text` from: a pipe that holds all of it.
+// A pipe that holds all of `text`, for a child to read.
 absl::StatusOr<UniqueFd> InputOf(const std::string& text) {
   if (text.empty()) {
     UniqueFd null(open("/dev/null", O_RDONLY | O_CLOEXEC));

@@ -28,7 +28,7 @@ class ChildProcess {
     v1::Role role = v1::ROLE_UNSPECIFIED;
     uint32_t index = 0;
     std::vector<std::string> environment = {};  // "NAME=value", besides ours
-    // What the program finds on its standard input, at most kMostInput bytes.
+    // The program's standard input, at most kMostInput bytes.
     std::string input = {};
   };
 

@@ -9,7 +9,7 @@
 
 namespace tributary {
 
-// What Slurm has told this process about its allocation.
+// The allocation of this process, as Slurm has told it.
 struct SlurmOptions {
   std::string node_list;  // SLURM_JOB_NODELIST, "node[1-4,7]"; empty: none
   std::string this_node;  // SLURMD_NODENAME; empty: no node of the allocation
@@ -33,7 +33,7 @@ absl::StatusOr<std::vector<SlurmNode>> AskSlurmNodes(
 // srun.
 bool IsSlurmLaunch(absl::string_view launch);
 
-// What --launch means if it asks for Slurm, for the node {host}: a step of one
+// The launcher when --launch asks for Slurm, for the node {host}: a step of one
 // task that shares the node with the job's other steps. In the task SIGTERM is
 // ignored: before Slurm takes the nodes away, it sends SIGTERM to all processes
 // at once, and a job can only be stopped well if its members live until the

@@ -137,7 +137,7 @@ absl::Status Complete(const std::vector<std::string>& words,
   return absl::OkStatus();
 }
 
-// What continues this run. A checkpoint of this run holds the whole job.
+// The command that continues this run, whose checkpoints hold the whole job.
 std::vector<std::string> ResumeCommand(const std::vector<std::string>& given,
                                        const std::vector<std::string>& words) {
   std::vector<std::string> command = {"tributary", "run", "--resume",

@@ -17,7 +17,7 @@ struct FileSums {
   std::string sha256;  // empty: none
 };
 
-// What the readers of a file compare with the manifest once they have read
+// The sums that readers of a file compare with the manifest once they have read
 // every page: nothing, the CRC-32C, or the CRC-32C and the SHA-256.
 enum class Comparing { kNothing, kChecksum, kDigest };
 

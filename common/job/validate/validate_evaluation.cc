@@ -24,7 +24,7 @@ std::vector<std::string> MetricsOf(const v1::JobSpec& job) {
   return {"accuracy", "loss"};
 }
 
-// What a decision by an evaluation needs: that all ranks are at its step.
+// A decision by an evaluation needs all ranks to be at its step.
 absl::Status ValidateDecision(const Places& places, const v1::JobSpec& job,
                               const std::string& field) {
   const SyncTraits sync = SyncTraitsOf(job);

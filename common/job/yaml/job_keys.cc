@@ -43,7 +43,7 @@ const Descriptor* BlockAt(const std::vector<std::string>& keys) {
   return block;
 }
 
-// What may be written for a field: its names; true and false; or the key of a
+// The values that a field takes: its names; true and false; or the key of a
 // block by itself.
 std::vector<std::string> ValuesOf(const FieldDescriptor& field) {
   if (field.cpp_type() == FieldDescriptor::CPPTYPE_BOOL) {

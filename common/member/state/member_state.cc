@@ -128,7 +128,7 @@ void MemberState::OnAnswer(const v1::HeartbeatRequest& request,
     if (rank < num_workers_) adopt_ranks_.push_back(rank);
   }
   if (answer.phase() != v1::JOB_PHASE_UNSPECIFIED) phase_ = answer.phase();
-  // What was decided under an earlier plan is decided again.
+  // A decision under an earlier plan is made again.
   stop_step_.reset();
   cut_step_ = 0;
   if (answer.plan_epoch() == plan_epoch_) {

@@ -16,7 +16,7 @@
 
 namespace tributary {
 
-// What a member knows about its job, what it still has to report, and whether
+// A member's knowledge of its job, what it still has to report, and whether
 // its next step may begin. A plain object without locks or waits: time is
 // passed in.
 class MemberState {

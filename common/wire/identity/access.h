@@ -17,7 +17,7 @@
 
 namespace tributary {
 
-// What the command line of every program says about access.
+// The options about access, which every program has.
 struct AccessOptions {
   // A folder with ca.crt, tls.crt and tls.key; with a token ca.crt is enough
   // for a process that only calls. "-": standard input has an AccessBundle.

@@ -22,7 +22,7 @@ inline constexpr char kTicketKey[] = "tributary-ticket-bin";
 inline constexpr char kTokenKey[] = "authorization";
 inline constexpr char kTokenPrefix[] = "Bearer ";  // RFC 6750
 
-// What this process shows those that it calls: its certificate, or the job's
+// The proof of a process to those that it calls: its certificate, or the job's
 // token, and the ticket of its place in the job. Without any of them calls go
 // in clear text. A value: copies share the certificate.
 class CallerProof {

@@ -49,11 +49,11 @@ class PeerCredentials {
   static absl::StatusOr<std::shared_ptr<const PeerCredentials>> FromPem(
       const std::string& authority, const Credential& own);
 
-  // Of this process, from its certificate as it was read first. Without a
+  // This process's, from its certificate as it was read first. Without a
   // certificate: nobody's, for every job.
   const PeerIdentity& identity() const { return identity_; }
   bool has_certificate() const { return has_certificate_; }
-  // What its certificate says as it is now: that of a folder is read anew.
+  // The content of its certificate as it is now: a folder's is read anew.
   // NotFound: it has none, or the file is missing.
   absl::StatusOr<CertificateFacts> OwnFacts() const;
   // FailedPrecondition: peers refuse its certificate at this time, because it

@@ -14,7 +14,7 @@
 
 namespace tributary {
 
-// What a job decides by its evaluations: whether training stops early, and of
+// A job's decisions by its evaluations: whether training stops early, and of
 // which steps a checkpoint is kept as the best (EvaluationSpec). After each
 // evaluation the ranks wait for the decision, so all of them stop at the same
 // step, and the servers still have the weights that were evaluated. A plain
@@ -79,7 +79,7 @@ class EvaluationDecisions {
   // Whether evaluations can be compared. A resumed run may need the best one
   // although this job decides nothing by it.
   bool compares() const { return !best_.metric().empty(); }
-  // What is decided by now, as an entry keeps it.
+  // The decisions by now, as an entry keeps them.
   Entry EntryOf(const EvaluationRecord& evaluation) const;
   // As Add, without a decision to stop.
   void Count(const EvaluationRecord& evaluation);
@@ -96,7 +96,7 @@ class EvaluationDecisions {
   BestEvaluation best_;
   int64_t newest_ = 0;  // step of the newest evaluation that counts
   uint32_t basis_ = 0;  // of the evaluations by now; 0: unknown
-  // Of every evaluation, because a manifest may be of an earlier step.
+  // One for every evaluation, because a manifest may be of an earlier step.
   std::vector<Entry> entries_;
   // The newest step with a checkpoint of the best weights, and its plan.
   int64_t cut_step_ = 0;

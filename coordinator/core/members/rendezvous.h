@@ -33,7 +33,7 @@ class Rendezvous {
   absl::Status Put(const v1::ExchangeRequest& request);
 
   bool IsComplete(const std::string& group) const;
-  // What all ranks have sent to this one; nullopt: the group is not complete,
+  // The payloads of all ranks for this one; nullopt: the group is not complete,
   // or the rank is not in it.
   std::optional<v1::ExchangeResponse> AnswerTo(uint32_t rank,
                                                const std::string& group) const;

@@ -18,7 +18,7 @@
 
 namespace tributary::testing {
 
-// What an attacker knows of a running job. The attacker has stolen a worker's
+// A running job, as an attacker knows it. The attacker has stolen a worker's
 // certificate and has registered with it as an observer.
 struct AttackedJob {
   int coordinator_port = 0;

@@ -242,7 +242,7 @@ void HostileNeighbours::SayFalseHellos(Count count) {
 }
 
 void HostileNeighbours::ConnectAsAnotherUser(Count count) {
-  // Of this thread alone, which the function of the C library does not allow.
+  // For this thread alone, which the function of the C library does not allow.
   if (syscall(SYS_setresuid, -1, kNobody, -1) != 0) return;
   for (size_t i = 0; !attacks_.over(); ++i) {
     const auto socket =

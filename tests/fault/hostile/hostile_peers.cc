@@ -233,7 +233,7 @@ void HostilePeers::SendWithoutEnd(std::atomic<int64_t>* count) {
   }
 }
 
-// Headers of calls, of which no message follows, until the connection ends.
+// Sends headers of calls without any message, until the connection ends.
 void HostilePeers::CallWithoutEnd(std::atomic<int64_t>* count) {
   const TlsContext context(job_.certificates);
   const std::vector<int> ports = AllPorts();

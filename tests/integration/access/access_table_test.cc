@@ -45,7 +45,7 @@ constexpr char kToken[] = "a token of this job, 32 characters or more";
 constexpr char kOtherToken[] = "a token of another job, 32 characters or so";
 constexpr uint64_t kIncarnation = 5;
 
-// What callers that are refused may read.
+// The sentences that refused callers may read.
 const std::set<std::string> kSentences = {
     "it is not proved who calls", "the caller may not do this",
     "the caller's place is in another job, which has ended"};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a job says about its rows, from the job file to the trained model: real
+// A job's rules about its rows, from the job file to the trained model: real
 // processes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

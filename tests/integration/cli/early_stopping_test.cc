@@ -125,7 +125,7 @@ TEST_F(EarlyStoppingTest, TheBestCheckpointStays) {
                    absl::Dec(lowest["step"].get<int64_t>(), absl::kZeroPad12));
   EXPECT_TRUE(fs::exists(Path(folder))) << folder;
   EXPECT_EQ(Read("run/best.safetensors"), Exported(folder));
-  // Of a run directory the best weights are meant, unless --last is given.
+  // A run directory stands for its best weights, unless --last is given.
   EXPECT_EQ(Read("run/best.safetensors"), Exported("run"));
   EXPECT_EQ(Read("run/weights.safetensors"), Exported("run", {"--last"}));
   EXPECT_THAT(train->output(),

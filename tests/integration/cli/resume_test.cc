@@ -132,7 +132,7 @@ TEST_F(ResumeTest, ARunThatIsOverHasNothingLeftForOtherWorkers) {
                                  "of step 16"));
 }
 
-// With nothing left it has done no step, and still is a run of its own.
+// It does no step, and must not need the run before it all the same.
 TEST_F(ResumeTest, ARunWithNothingLeftHasACheckpointToGoOnFrom) {
   Train(16, "first");
   ASSERT_EQ(Resume("first", "second"), 0) << output_;

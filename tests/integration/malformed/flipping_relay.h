@@ -81,10 +81,10 @@ class FlippingRelay {
                             uint32_t block, Calls* calls)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // What the server has of a block: its weights, the rank's clock.
+  // The server's state of a block: its weights, the rank's clock.
   std::string StateOf(const v1::BlockAddress& address)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // What it has counted, apart from refused messages.
+  // The server's counts, apart from refused messages.
   std::string Counters() const;
   std::string NameOf(const google::protobuf::Message& message) const;
 

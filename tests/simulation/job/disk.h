@@ -34,7 +34,7 @@ class Disk {
   static std::string FolderName(int64_t step);
 
   // ResourceExhausted while the disk is full.
-  // Of a shard or a residual.
+  // The file of a shard or a residual.
   absl::StatusOr<v1::CheckpointFile> WriteShard(const ShardFileSeries& series,
                                                 const ShardSnapshot& snapshot);
   absl::Status WriteManifest(const v1::CheckpointManifest& manifest);

@@ -36,7 +36,7 @@ class Model {
   uint64_t Samples(uint32_t rank, int64_t step) const;
   uint64_t AllSamples(int64_t step) const;  // of all ranks
   double LearningRate(int64_t step) const;
-  // What every step of a rank adds to each element of its residual.
+  // Every step of a rank adds this to each element of its residual.
   static float ResidualOfStep(uint32_t rank) {
     return static_cast<float>(rank + 1);
   }

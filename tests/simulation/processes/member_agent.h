@@ -66,7 +66,7 @@ class MemberAgent {
             std::type_identity_t<Reply<T>> done, int attempt = 1);
   void After(absl::Duration pause, Kind kind, std::function<void()> then);
   absl::Duration Backoff(int attempt);
-  // What this process's ticket proves.
+  // The place that this process's ticket proves.
   MemberPlace Place() const {
     return {.job_id = job_id(),
             .role = options_.registration.role(),

@@ -89,7 +89,7 @@ void ExpectTheDefinition(const Convolution& c, int64_t rows,
   const Expected wanted = ByDefinition(c, rows, x, weight, bias, dy);
 
   const DirectConvolution direct(c, rows, correlations);
-  // What stands in the scratch before must not matter; the last floats show
+  // The former contents of the scratch must not matter; the last floats show
   // that nothing is written behind it.
   std::vector<float> scratch(direct.scratch_size() + 2, kNan);
   scratch[direct.scratch_size()] = 17;

@@ -92,7 +92,7 @@ TEST_F(NcclCommTest, ACallThatIsNotDoneInTimeIsAborted) {
   EXPECT_GE(looks_, 10);  // a second each, of ten
   EXPECT_LE(looks_, 12);
   EXPECT_EQ(fake_.aborted(), 1);
-  // What follows says the same at once.
+  // Later calls say the same at once.
   looks_ = 0;
   EXPECT_EQ(comm_->Broadcast(&data, 1, 0).code, Code::kLate);
   EXPECT_EQ(comm_->Close().code, Code::kLate);

@@ -105,7 +105,7 @@ struct Parts {
   std::vector<const float*> pointers;
 };
 
-// What the two operations make of them.
+// Compares the results of the two operations.
 void Expect(const OptimizerStep& step, const Parts& parts, Model* model) {
   const auto ops = CreateCpuOps();
   const auto n = static_cast<int64_t>(model->weights.size());

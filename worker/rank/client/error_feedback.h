@@ -10,7 +10,7 @@
 
 namespace tributary {
 
-// What the encodings of a rank's gradients have left out so far: the residual,
+// The part that encodings of a rank's gradients have left out: the residual,
 // which is added to the next gradient before it is encoded, so that everything
 // is sent in the end (1-bit SGD: Seide et al., Interspeech 2014; Deep Gradient
 // Compression: Lin et al., ICLR 2018; a proof that SGD then converges at its

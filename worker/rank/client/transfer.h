@@ -48,7 +48,7 @@ class TransferRound {
   ~TransferRound();
 
   grpc::CompletionQueue* queue() { return &queue_; }
-  // What every call shows to the servers.
+  // Every call shows this proof to the servers.
   const CallerProof& proof() const { return proof_; }
 
   // Starts a round, to which all transfers added from now on belong.
@@ -138,7 +138,7 @@ class Transfer {
   void Send();
   void Proceed();
   void Cancel();
-  // What the transfer waits for, such as "an answer to the push of step 3 to
+  // The wait of the transfer, such as "an answer to the push of step 3 to
   // server HOST:PORT for 4 s"; empty while no answer is overdue.
   std::string Silence() const;
   int shard() const { return work_.shard; }

@@ -32,7 +32,7 @@ void DescribeColumn(const CsvWords& words, int index, v1::CsvColumn* column) {
   }
 }
 
-// The texts that count as missing, each once and as fields are compared.
+// The texts that count as missing: each once, in the form that is compared.
 void DescribeMissing(const v1::MissingSpec& missing,
                      absl::Span<const double> fill, v1::CsvTable* table) {
   std::set<std::string> texts = {"", "?"};

@@ -11,7 +11,7 @@
 
 namespace tributary {
 
-// What a table's reader has learned from the training data.
+// The knowledge that a table's reader has from the training data.
 struct LearnedTable {
   const CsvWords* words = nullptr;
   absl::Span<const double> fill;  // MeasureFill

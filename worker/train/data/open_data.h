@@ -27,7 +27,7 @@ struct TrainTest {
   }
 };
 
-// What a loss compares outputs with.
+// The kind of targets with which a loss compares outputs.
 TargetKind TargetKindOf(const v1::LossSpec& loss);
 
 // Reads the data of a resolved job (common/job); paths are used unchanged.

@@ -9,7 +9,7 @@
 
 namespace tributary {
 
-// What `tributary-worker` measures instead of training.
+// The measurements that `tributary-worker` makes instead of training.
 struct MeasurementOptions {
   std::string job_path;  // --measure-compute
   std::vector<std::string> overrides;

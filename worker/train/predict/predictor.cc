@@ -45,7 +45,7 @@ bool AnyMixesPositions(const Layers& layers) {
   return std::any_of(layers.begin(), layers.end(), MixesPositions);
 }
 
-// Of layers over [positions, features].
+// Asked about layers over [positions, features].
 bool MixesPositions(const v1::LayerSpec& layer) {
   switch (layer.kind_case()) {
     case v1::LayerSpec::kAttention:

@@ -36,7 +36,7 @@ class Predictor {
   // each label, else one number for each value.
   int64_t outputs() const;
   int64_t values() const { return model_->output_size() / outputs(); }
-  // Of the outputs for one sample.
+  // The shape of the outputs for one sample.
   const Shape& model_shape() const { return model_->output_shape(); }
   // Samples that Gather and Forward take at a time.
   int64_t max_rows() const { return model_->max_rows(); }

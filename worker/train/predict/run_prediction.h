@@ -7,7 +7,7 @@
 
 namespace tributary {
 
-// What `tributary predict` and `tributary evaluate` ask a `tributary-worker` to
+// The task that `tributary predict` or `evaluate` gives a `tributary-worker` to
 // compute instead of training.
 struct PredictionOptions {
   std::string predict;   // a run directory

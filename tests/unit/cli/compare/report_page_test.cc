@@ -15,7 +15,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// What an XML parser would say first against a page; empty: nothing.
+// The first complaint of an XML parser about a page; empty: none.
 std::string Complaint(const std::string& page) {
   std::vector<std::string> open;
   size_t at = page.find('\n');  // behind the document type

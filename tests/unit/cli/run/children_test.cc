@@ -134,7 +134,7 @@ TEST_F(ChildrenTest, OneThatIsBlamedAlreadyIsTheReason) {
             "");
 }
 
-// Of several that end at once, the first may be judged before another is seen.
+// When several end at once, the first may be judged before another is seen.
 TEST_F(ChildrenTest, AnEndThatNobodyHasJudgedIsNoFailure) {
   Children children(/*max_restarts=*/1);
   ASSERT_TRUE(children.Start(Script("server-0", "kill -9 $$")).ok());

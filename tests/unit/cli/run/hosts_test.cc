@@ -22,7 +22,7 @@ using Words = std::vector<std::string>;
 
 constexpr char kListen[] = "10.0.0.1:0";
 
-// Of a launcher that every machine has.
+// With a launcher that every machine has.
 absl::StatusOr<Hosts> Make(Words workers, Words servers = {},
                            std::string launch = "/bin/sh {host}",
                            std::string listen = kListen) {

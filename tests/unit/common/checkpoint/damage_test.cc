@@ -50,7 +50,7 @@ class DamageTest : public testing::TemporaryFolderTest {
     ASSERT_EQ(files_.size(), 3u);
   }
 
-  // What resuming on three servers says.
+  // Resumes on three servers.
   absl::Status ReadAll() const {
     auto reader = CheckpointReader::Open(checkpoint_);
     if (!reader.ok()) return reader.status();

@@ -54,7 +54,7 @@ class PagedFileTest : public testing::TemporaryFolderTest {
     EXPECT_EQ((*writer)->crc32c(), Crc32c(file.data(), file.size()));
     return (*writer)->crc32c();
   }
-  // What opening these bytes says.
+  // The error of opening these bytes.
   static absl::Status ErrorOf(absl::string_view bytes) {
     return PagedFile::Parse("x", bytes, PagedFileKind::kShard).status();
   }

@@ -83,7 +83,7 @@ TEST(StrategyJobTest, SynchronizationIsTheJobsWhereItMayBe) {
   EXPECT_TRUE(JobWithStrategy(job, servers).ok());
 }
 
-// What a plan lists is a job file that is read.
+// Every strategy that a plan lists is a job file that can be read.
 TEST(StrategyJobTest, EverythingThatIsPlannedIsAJob) {
   const v1::JobSpec job = HeadsJob();
   const absl::StatusOr<ModelCosts> costs = CostsOfModel(job.model(), {8});

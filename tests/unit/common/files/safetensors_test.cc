@@ -33,7 +33,7 @@ std::string Tensor(const std::string& name, const std::string& shape,
 
 class SafetensorsTest : public testing::TemporaryFolderTest {
  protected:
-  // What opening a file of these bytes says, after the path.
+  // The error of opening a file of these bytes, after the path.
   std::string ErrorOf(const std::string& bytes) const {
     const auto reader = SafetensorsReader::Open(Write("x", bytes));
     EXPECT_FALSE(reader.ok());

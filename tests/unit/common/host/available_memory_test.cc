@@ -37,7 +37,7 @@ TEST_F(AvailableMemoryTest, OfTheMachineWithItsFreeSwap) {
   EXPECT_EQ(Available().source, "MemAvailable and SwapFree of /proc/meminfo");
 }
 
-// Of 3,000,000 bytes 1,200,000 are used, of these 200,000 for page cache.
+// 3,000,000 bytes, of which 1,200,000 are used, 200,000 of them for page cache.
 TEST_F(AvailableMemoryTest, AGroupsLimitCountsIfItLeavesLess) {
   Put("proc/self/cgroup", "0::/a.slice/b.scope\n");
   Put("sys/fs/cgroup/a.slice/memory.max", "3000000\n");

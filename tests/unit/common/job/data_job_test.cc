@@ -191,7 +191,7 @@ TEST(DataJobTest, AValidationSetIsEnoughForDecisions) {
                   .keep_best());
 }
 
-// What makes the good job one of classes.
+// The settings that make the good job one of classes.
 std::vector<std::string> ForClasses() {
   return {"data.train.synthetic.kind=markov_text",
           "model.sequential.0.linear.in=32",

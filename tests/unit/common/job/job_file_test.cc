@@ -318,7 +318,7 @@ TEST(JobFileTest, ShuffleTakesTheSeedOfTheJob) {
       18446744073709551615u);
 }
 
-// What a preset stands for, as the resolved job writes it.
+// The layers of a preset, as the resolved job writes them.
 std::string LayersOf(const std::string& preset) {
   const v1::JobSpec job = Parse(kSmallJob, {"model=" + preset});
   std::string layers;

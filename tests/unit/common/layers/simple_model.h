@@ -14,7 +14,7 @@
 
 namespace tributary {
 
-// Of a job file's model block, lines with two blanks before them. Only that
+// From the lines of a job file's model block, two blanks before each. Only that
 // block matters here: the data are any file.
 inline v1::ModelSpec ModelOf(const std::string& model) {
   const std::string file = testing::SourceFile("README.md");

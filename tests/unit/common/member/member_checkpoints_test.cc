@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a member says of its checkpoint files and snapshots.
+// A member's reports of its checkpoint files and snapshots.
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"

@@ -53,7 +53,7 @@ TEST(MethodAccessTest, AnUnknownMethodIsNobodys) {
   EXPECT_EQ(AccessTo(""), nullptr);
 }
 
-// What changes a job, or shows its weights, wants a ticket or an operator.
+// Calls that change a job, or show its weights, want a ticket or an operator.
 TEST(MethodAccessTest, AMonitorSeesHealthAndStatusAlone) {
   std::set<std::string> seen;
   for (const MethodAccess& access : AllMethodAccess()) {

@@ -129,7 +129,7 @@ TEST(ExporterTest, AHandleWaitsForTheScrapeThatAsksItsSource) {
   absl::Notification asked, removed;
   Exporter::Handle handle = exporter->AddSource([&](MetricsWriter*) {
     asked.Notify();
-    // What the source reads would be gone by now.
+    // The object that the source reads would be gone by now.
     EXPECT_FALSE(
         removed.WaitForNotificationWithTimeout(absl::Milliseconds(50)));
   });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the loss of members makes of a job.
+// The effects of the loss of members on a job.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

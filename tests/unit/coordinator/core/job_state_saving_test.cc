@@ -17,7 +17,7 @@ class JobStateSavingTest : public JobStateTest {
   Mark Now() const {
     return {state_->SaveSmall().SerializeAsString(), state_->large_revision()};
   }
-  // What changes the state changes its mark.
+  // Every change of the state changes its mark.
   void Check(const char* what) {
     const std::string state = state_->Save().SerializeAsString();
     if (state != saved_) {

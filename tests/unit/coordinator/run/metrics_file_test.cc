@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a successor reads of metrics.jsonl, whole and damaged.
+// metrics.jsonl as a successor reads it, whole and damaged.
 #include "coordinator/run/metrics_file.h"
 
 #include <gmock/gmock.h>

@@ -44,7 +44,7 @@ class CoordinatorLimitsTest : public ::testing::Test {
   std::unique_ptr<CoordinatorClient> client_;
 };
 
-// What a rank tells the others as Gloo does, but longer, so that all of it is
+// A rank's message to the others, as Gloo's but longer, so that all of it is
 // larger than an answer may be by default.
 v1::ExchangeRequest Addresses(int rank, uint64_t incarnation) {
   v1::ExchangeRequest request;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a JobControl keeps, and what it says while it cannot: the disk under it
-// is a variable.
+// The state that a JobControl keeps, and its messages while it cannot: the disk
+// under it is a variable.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

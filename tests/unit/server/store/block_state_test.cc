@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a block makes of a step, against the operations on whole arrays.
+// The step of a block, against the operations on whole arrays.
 #include "server/store/block_state.h"
 
 #include <gtest/gtest.h>

@@ -119,7 +119,7 @@ TEST_P(EncodedContributionTest, ADamagedPayloadIsAskedForAgain) {
   }
 }
 
-// What the format cannot hold has become infinite on the worker.
+// A number that the format cannot hold has become infinite on the worker.
 TEST_P(EncodedContributionTest, AnOverflowIsAGradientThatIsNotFinite) {
   const float too_large =
       encoding_->compresses() ? std::numeric_limits<float>::infinity()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What calls to a shard wait for, and what they are told.
+// The waits of calls to a shard, and the answers that they get.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -104,7 +104,7 @@ TEST_F(ParameterShardWaitsTest, AReplacementWaitsWhereACheckpointIsDue) {
   EXPECT_TRUE(answer->has_value());
 }
 
-// What it has been told must stay true.
+// An answer that it has got must stay true.
 TEST_F(ParameterShardWaitsTest, WhoReadsTheClockFencesWhoCameBefore) {
   Create(1, 2, std::make_unique<BulkSynchronous>());
   Push(0, 0, /*incarnation=*/3);

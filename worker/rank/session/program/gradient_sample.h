@@ -17,7 +17,7 @@ class GradientSample {
   // Adds a parameter's gradient. The order does not matter.
   void Add(int index, const ParameterSpec& parameter, const float* gradient);
 
-  // Of the gradients added since the last call.
+  // Takes the sample of the gradients added since the last call.
   uint32_t Take();
 
  private:

@@ -28,7 +28,7 @@ class ProgramRates {
   absl::Status Give(std::vector<double> rates);
   const std::vector<double>& given() const { return given_; }
 
-  // training.optimizer's in a step, counted from 0.
+  // The rate of training.optimizer in a step, counted from 0.
   double At(int64_t step) const;
   // The job's groups with their rates in this object, which must outlive them.
   std::vector<ParameterGroup> Groups() const;

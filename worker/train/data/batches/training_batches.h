@@ -18,7 +18,7 @@ absl::StatusOr<BatchSource> TrainingBatches(const Dataset& train,
                                             const v1::DataSpec& spec,
                                             const BatchCut& cut, int rank);
 
-// What distinguishes the order of an epoch's rows from that of rows in memory;
+// Tells the order of an epoch's rows apart from that of rows in memory;
 // empty: nothing. The order may not change within an epoch.
 std::string WindowsOf(const Dataset& train, const v1::DataSpec& spec);
 

@@ -7,7 +7,7 @@
 
 namespace tributary {
 
-// What a file is that begins with the bytes `start` and is not text in UTF-8,
+// Names the format of a file that begins with `start` and is not text in UTF-8,
 // and how to convert it, for an error message: "this is xz data; to unpack it:
 // xz -dc < train.csv.xz > train.csv". Empty: it may be text in UTF-8. `packed`:
 // the file is compressed by gzip, and the bytes are unpacked.

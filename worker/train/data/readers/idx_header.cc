@@ -15,7 +15,7 @@ namespace tributary {
 
 namespace {
 
-// What else a file may be that does not begin as wanted.
+// Advice about a file that does not begin as wanted.
 std::string OtherFile(absl::string_view magic, int max_dimensions) {
   if (absl::StartsWith(magic, absl::string_view("\0\0\x08", 3))) {
     return max_dimensions > 1 ? "; is it a file of labels?"

@@ -12,7 +12,7 @@
 
 namespace tributary {
 
-// What ReadTrainingCsv and ReadTestCsv read into memory, as rows in a
+// The result of ReadTrainingCsv and ReadTestCsv, not in memory but as rows in a
 // ScratchFile for numbers, one for categories and one for labels. Where missing
 // values are filled, StoredRows::Fill has to follow. Errors as there.
 absl::StatusOr<StoredRows::Columns> StoreTrainingCsv(const InputFiles& files,

@@ -180,7 +180,7 @@ absl::Status StoredRows::ReadTargets(absl::Span<const int64_t> rows,
                              return Decode(type, bytes, take);
                            }),
                  of_table ? "columns.label" : "labels"));
-  // Of a table the layout has it already, with the line.
+  // The layout of a table has it already, with the line.
   data->targets.FindGreatest(place);
   return absl::OkStatus();
 }

@@ -23,7 +23,7 @@ namespace tributary {
 class StoredRows {
  public:
   struct Columns {
-    // What all rows have in common: name, feature_shape, widths, byte_divisor,
+    // Properties of all rows alike: name, feature_shape, widths, byte_divisor,
     // offsets, kind and width of the targets; of token sequences also
     // token_stride and num_tokens. Rounding of all rows where the reader of the
     // source has seen it.

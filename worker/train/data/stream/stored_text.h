@@ -8,7 +8,7 @@
 
 namespace tributary {
 
-// What ReadText reads into memory, as samples whose token ids are in a
+// The result of ReadText, not in memory but as samples whose token ids are in a
 // ScratchFile. The text may have any number of tokens. Errors as there.
 absl::StatusOr<StoredRows::Columns> StoreText(const InputFiles& files,
                                               const TextOptions& options,

@@ -74,7 +74,7 @@ absl::StatusOr<std::unique_ptr<InputRows>> OpenTextInput(
 absl::StatusOr<std::unique_ptr<InputRows>> OpenChainedInput(
     const v1::Preprocessing& preprocessing, const InputOptions& options);
 
-// What is taken off the numbers of the rows (RawData).
+// The offsets that are taken off the numbers of the rows (RawData).
 std::vector<double> OffsetsOf(const v1::Preprocessing& preprocessing);
 
 // Targets of no rows yet, for the rows of a batch.

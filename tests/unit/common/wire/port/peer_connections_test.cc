@@ -27,7 +27,7 @@ Account Worker(int rank) { return {absl::StrCat("worker ", rank), true}; }
 
 class PeerConnectionsTest : public ::testing::Test {
  protected:
-  // What the other end has done, and whether the connection was closed here.
+  // The acts of the other end, and whether the connection was closed here.
   struct State {
     int64_t received = 0;
     bool shut = false;

@@ -112,7 +112,7 @@ class PeerPortTest : public ::testing::Test,
     v1::ClockResponse response;
     return ToAbslStatus(stub->ReadClock(&context, {}, &response));
   }
-  // Of an address that needs no lookup: c-ares leaks the name of one that is
+  // To an address that needs no lookup: c-ares leaks the name of one that is
   // cut short.
   std::shared_ptr<grpc::Channel> Channel(const std::string& host) const {
     return DataChannel(absl::StrCat(host, ":", port_->port()));

@@ -8,7 +8,7 @@
 namespace tributary {
 namespace {
 
-// Of a server that cannot be reached through shared memory.
+// Connects to a server that cannot be reached through shared memory.
 absl::Status ConnectElsewhere(Transport transport, bool needed) {
   MemoryLinks links(transport, needed, SharedArena::Create(64).value(),
                     /*rank=*/0, /*ticket=*/"", /*num_shards=*/1);

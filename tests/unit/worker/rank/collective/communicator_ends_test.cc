@@ -21,7 +21,7 @@ TEST_P(CommunicatorTest, ARankThatLeavesIsNamed) {
     TRIBUTARY_EXPECT_OK(group.AllReduce(data.data(), 1000));
     if (rank == 2) return;  // gone for the others
     absl::Status status;
-    // What is under way may still arrive.
+    // Messages that are under way may still arrive.
     for (int i = 0; i < 3 && status.ok(); ++i) {
       status = group.Broadcast(data.data(), 1000, 2);
     }

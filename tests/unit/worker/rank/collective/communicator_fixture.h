@@ -33,7 +33,7 @@ inline absl::Status Meet(Communicator& group) {
   return group.AllReduce(&one, 1);
 }
 
-// What ranks tell each other before they are connected.
+// The messages that ranks exchange before they are connected.
 class RankExchange {
  public:
   explicit RankExchange(int size) : bytes_(size), missing_(size) {}

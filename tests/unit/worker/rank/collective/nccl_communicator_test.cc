@@ -90,7 +90,7 @@ TEST_F(NcclCommunicatorTest, WithoutMessagesThereIsOneCommunicatorARank) {
   EXPECT_EQ(fake_.opened(), 3);
 }
 
-// What a rank says goes to all of them by way of the coordinator, whose
+// A rank's message goes to all of them by way of the coordinator, whose
 // messages have a limit.
 TEST_F(NcclCommunicatorTest, WithoutMessagesOneRankNamesTheGroupForAll) {
   Run(4, [](int, Communicator&) {});
@@ -136,7 +136,7 @@ TEST_F(NcclCommunicatorTest, ADeviceThatHasFailedGivesNothingToTheOthers) {
   });
 }
 
-// What goes on on the device would wait there for ever.
+// Work on the device would wait there for ever.
 TEST_F(NcclCommunicatorTest, ACallThatFailsAbortsAllThatItsRankHas) {
   messages_ = true;
   std::barrier connected(2), looked(2);

@@ -44,7 +44,7 @@ struct Case {
 class AllReduceSynchronizerTest : public testing::TemporaryFolderTest,
                                   public ::testing::WithParamInterface<Case> {
  protected:
-  // What each rank is left with; `poison` puts a NaN into rank 1's step 2,
+  // Each rank's tensors at the end; `poison` puts a NaN into rank 1's step 2,
   // whose step 3 has no samples.
   std::vector<Tensors> Run(int size, UpdateOn on, bool poison = false,
                            bool skip = false);
@@ -52,7 +52,7 @@ class AllReduceSynchronizerTest : public testing::TemporaryFolderTest,
   // The same contributions to one server; without the second step's for `skip`.
   Tensors OnAServer(int size, bool skip = false);
 
-  // What the coordinator does once every file of step 2 is there.
+  // As the coordinator does once every file of step 2 is there.
   void WriteManifestOfStep2();
 
   static void ExpectSameBits(const Tensors& a, const Tensors& b);
@@ -64,7 +64,7 @@ class AllReduceSynchronizerTest : public testing::TemporaryFolderTest,
   // The ranks are programs, which do not know each other's samples, and rank 1
   // finishes its gradients in another order.
   bool as_programs_ = false;
-  // What fails on rank 1's device in this step: of the Ops that computes the
+  // The failure of rank 1's device in this step: of the Ops that computes the
   // gradients, and of the one that exchanges them.
   int64_t fails_in_step_ = -1;
   std::function<void(testing::DeviceLikeOps& computes,
@@ -77,7 +77,7 @@ class AllReduceSynchronizerTest : public testing::TemporaryFolderTest,
   std::map<int, v1::CheckpointFile> files_;          // of step 2, by rank
 
  private:
-  // What the thread of one rank works with.
+  // The objects of the thread of one rank.
   struct Rank {
     int rank, size;
     UpdateOn on;

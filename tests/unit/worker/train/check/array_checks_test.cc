@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the check before the start says of arrays and of weights to start from.
+// The check before the start, of arrays and of weights to start from.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

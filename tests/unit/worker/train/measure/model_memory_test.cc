@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the cost model says that a model's memory is, against what the model
+// A model's memory as the cost model has it, against what the model
 // takes: the linker hands every allocation of a device to this file.
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a batch norm does besides its arithmetic, which tests/unit/kernels
+// The duties of a batch norm besides its arithmetic, which tests/unit/kernels
 // checks: which statistics it takes, and what it leaves for the running ones.
 #include "tests/unit/worker/train/model/model_fixture.h"
 

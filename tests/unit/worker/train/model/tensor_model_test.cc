@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a model that is cut over ranks promises beyond the numbers.
+// The promises of a model that is cut over ranks, beyond the numbers.
 #include <gmock/gmock.h>
 
 #include <thread>

@@ -108,7 +108,7 @@ TEST_P(TensorParallelTest, TwoStagesAreTheWholeModel) {
       front.Run([&](int r, TensorRank& rank) {
         rank.model->Backward(d_between[r], false, nullptr);
       });
-      // What two stages share has its gradient in two parts.
+      // A parameter of two stages has its gradient in two parts.
       std::map<std::string, Floats> got;
       for (TensorRanks* stage : {&front, &back}) {
         for (int p = 0; p < stage->num_parameters(); ++p) {

@@ -15,7 +15,7 @@
 
 namespace tributary::testing {
 
-// What one rank of a tensor-parallel group has.
+// The objects of one rank of a tensor-parallel group.
 struct TensorRank {
   std::unique_ptr<Ops> ops;
   std::unique_ptr<Communicator> communicator;

@@ -18,7 +18,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// What became of each stage's Run; `before` may spoil one.
+// The result of each stage's Run; `before` may spoil one.
 std::vector<absl::Status> RunSpoilt(
     const Training& training, const PipelineSetting& setting,
     const std::function<void(int s, PipelineStage& stage, Batch* batch)>&

@@ -39,7 +39,7 @@ struct Outcome {
   std::vector<Floats> first_gradients;  // of the first step, as `initial`
   std::vector<Floats> gradients;        // of the last step
   std::vector<Floats> weights;
-  // Of a pipeline, by stage.
+  // The timelines of a pipeline, by stage.
   std::vector<std::vector<PipelineEvent>> timelines;
   std::vector<std::vector<int>> ready;  // of the last step, in order
 };
@@ -88,7 +88,7 @@ struct PipelineSetting {
 // Stages of about as many parameters.
 std::vector<int> StagesOf(const v1::ModelSpec& spec, int stages);
 
-// What one rank is made of; its thread owns it.
+// The objects of one rank, which its thread owns.
 struct StageParts {
   std::unique_ptr<Ops> ops;
   std::unique_ptr<Model> model;

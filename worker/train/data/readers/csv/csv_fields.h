@@ -12,7 +12,7 @@
 
 namespace tributary {
 
-// What the fields of a CSV file mean, for every reader of such files.
+// The meaning of the fields of a CSV file, for every reader of such files.
 
 // Accepts decimal numbers that are finite as float32. SimpleAtod also accepts
 // "0x10", hence the check for x.

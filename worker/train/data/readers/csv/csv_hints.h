@@ -9,7 +9,7 @@
 
 namespace tributary {
 
-// What to do about a table that is not as wanted, for the end of an error
+// Advice about a table that is not as wanted, for the end of an error
 // message. Each text begins with "; ", or is empty when nothing is known. A
 // setting after "as in" can be pasted below `csv` in the job file.
 

@@ -26,7 +26,7 @@ class MissingFields {
   absl::flat_hash_set<std::string> texts_;
 };
 
-// What becomes of a missing value in a numeric column of a table. Unless it is
+// The treatment of a missing value in a numeric column of a table. Unless it is
 // an error, a missing category becomes a block of zeros.
 struct CsvMissing {
   enum class Kind { kError, kMean, kMedian, kConstant, kSkip };

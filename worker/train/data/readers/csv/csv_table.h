@@ -28,7 +28,7 @@ namespace tributary {
 using CsvSink = std::function<absl::Status(
     const RawData& rows, absl::Span<const int32_t> label_words)>;
 
-// What the words of a table stand for.
+// The meaning of the words of a table.
 struct CsvMeanings {
   RawData layout;  // without rows
   // For each categorical column, the code of each word.

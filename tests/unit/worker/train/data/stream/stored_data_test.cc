@@ -242,7 +242,7 @@ TEST(StoredDataTest, TablesOfNumbersAlone) {
   ExpectSameData(source + "0' categorical: '1' } } }", TargetKind::kBinary);
 }
 
-// What spoils one value of an array of two files.
+// The error when one value of an array of two files is spoilt.
 std::string ErrorOfSpoiled(const std::string& features,
                            const std::string& labels) {
   const auto data = Open(
