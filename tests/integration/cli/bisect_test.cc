@@ -189,7 +189,11 @@ TEST_F(BisectTest, AFlippedWeightThatARunWentOnWithIsFound) {
   EXPECT_THAT(text_, HasSubstr("in the checkpoint of step 20, from which it "
                                "was resumed, tensor 0.weight (1 of 128"));
 
+  // The run has taken it over.
   std::filesystem::remove_all(Path("step-000000000020"));
+  EXPECT_EQ(Bisect(1)["step"], 20);
+
+  std::filesystem::remove_all(Path("b/checkpoints/step-000000000020"));
   found = Bisect(1);
   EXPECT_EQ(found["step"], 21);
   EXPECT_EQ(found["seen"], "loss");
@@ -219,6 +223,7 @@ TEST_F(BisectTest, AChangedJobWhoseStartIsGoneIsComparedByItsRecord) {
   EXPECT_EQ(found["recomputed"], true);
 
   std::filesystem::remove_all(Path("step-000000000020"));
+  std::filesystem::remove_all(Path("b/checkpoints/step-000000000020"));
   found = Bisect(1);
   EXPECT_EQ(found["step"], 22);  // the first other loss
   EXPECT_EQ(found["recomputed"], false);
