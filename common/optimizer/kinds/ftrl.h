@@ -8,26 +8,25 @@
 
 namespace tributary {
 
-// FTRL-proximal (McMahan et al., KDD 2013, Algorithm 1), per coordinate. sqrt(n
-// + g^2) - sqrt(n) is computed as g^2 / (sqrt(n + g^2) + sqrt(n)), which avoids
-// cancellation.
+// FTRL-proximal (McMahan et al., KDD 2013, Algorithm 1), per coordinate. There
+//   w = -(z - sign(z) l1) / slope, slope = (beta + sqrt(n)) / alpha + l2,
+//   z += g - (slope' - slope) w for the next n, so z' = g - slope' w - sign(w)
+// l1 if w is not 0. In this form z follows from the weight, and another alpha
+// than that of the step before does not move the weight by itself. z is a state
+// because w = 0 says only that |z| is at most l1.
 struct FtrlRule {
   static constexpr std::array kStates = {"z", "n"};
   TRIBUTARY_HOST_DEVICE static float Update(const OptimizerStep& p,
                                             float gradient, float weight,
                                             float* z, float* n) {
     const float g = DecayedGradient(p, gradient, weight);
-    const float square = g * g;
-    const float old_root = sqrtf(*n);
-    *n = *n + square;
-    const float root = sqrtf(*n);
-    const float roots = root + old_root;
-    const float growth = square / (roots > 0.0f ? roots : 1.0f);
-    *z = *z + (g - growth * p.inverse_alpha * weight);
+    *n = *n + g * g;
+    const float slope = (p.ftrl_beta + sqrtf(*n)) * p.inverse_alpha + p.l2;
+    const float before =
+        weight == 0.0f ? *z : -(slope * weight + copysignf(p.l1, weight));
+    *z = before + g;
     const float beyond = fabsf(*z) - p.l1;
-    const float magnitude =
-        beyond / ((p.ftrl_beta + root) * p.inverse_alpha + p.l2);
-    return beyond > 0.0f ? copysignf(magnitude, -*z) : 0.0f;
+    return beyond > 0.0f ? copysignf(beyond / slope, -*z) : 0.0f;
   }
 };
 
@@ -56,19 +55,9 @@ struct Ftrl : KindBase {
     p->l1 = static_cast<float>(o.l1);
     p->l2 = static_cast<float>(o.l2);
   }
-  // FTRL computes weights from z alone, so z starts at the value that yields
-  // the weight.
-  static void SetFirstState(const Options& o, int64_t n, const float* weight,
-                            float* const* state) {
+  static void SetFirstState(const Options& o, int64_t n,
+                            const float* /*weight*/, float* const* state) {
     std::fill_n(state[1], n, static_cast<float>(o.initial_accumulator));
-    const double slope =
-        (o.ftrl_beta + std::sqrt(o.initial_accumulator)) / o.learning_rate +
-        o.l2;
-    for (int64_t i = 0; i < n; ++i) {
-      if (weight[i] == 0) continue;
-      const double w = weight[i];
-      state[0][i] = static_cast<float>(-w * slope - std::copysign(o.l1, w));
-    }
   }
 };
 

@@ -101,7 +101,8 @@ TEST(OptimizerTest, TrustRatioIsTheQuotientOfNormsWithinBounds) {
   EXPECT_EQ(TrustRatio(options, 0.5, 4), 0.25);
 }
 
-// With no gradient, FTRL keeps the weights that its z was made for.
+// With no gradient, FTRL keeps the weights, also when its rate is another one
+// than in the step before.
 TEST(OptimizerTest, FtrlStartsFromTheGivenWeights) {
   OptimizerOptions options = Options("ftrl");
   options.learning_rate = 0.1;
@@ -114,10 +115,32 @@ TEST(OptimizerTest, FtrlStartsFromTheGivenWeights) {
   const std::vector<float> gradient(4, 0.0f);
   float* const states[] = {z.data(), n.data()};
   optimizer.InitializeState(4, weights.data(), states);
-  CreateCpuOps()->OptimizerUpdate(optimizer.Prepare(1, 0.1, 1), 4,
-                                  gradient.data(), weights.data(), after.data(),
-                                  states);
-  for (int i = 0; i < 4; ++i) EXPECT_NEAR(after[i], weights[i], 1e-6);
+  for (const double rate : {0.1, 0.01, 1e-4, 10.0}) {
+    CreateCpuOps()->OptimizerUpdate(optimizer.Prepare(1, rate, 1), 4,
+                                    gradient.data(), weights.data(),
+                                    after.data(), states);
+    for (int i = 0; i < 4; ++i) EXPECT_NEAR(after[i], weights[i], 1e-6) << rate;
+  }
+}
+
+// A schedule makes the steps shorter, as it does with every optimizer: without
+// l1 and l2 a step is alpha g / (beta + sqrt(n)).
+TEST(OptimizerTest, FtrlFollowsASchedule) {
+  const Optimizer optimizer(Options("ftrl"));
+  std::vector<float> weight = {0.5f}, z(1), n(1);
+  float* const states[] = {z.data(), n.data()};
+  optimizer.InitializeState(1, weight.data(), states);
+  const float gradient = 0.3f;
+  double wanted = 0.5, sum = 0;
+  for (int step = 1; step <= 20; ++step) {
+    const double rate = 0.1 / step;
+    sum += double{gradient} * gradient;
+    wanted -= rate * gradient / (1 + std::sqrt(sum));
+    CreateCpuOps()->OptimizerUpdate(optimizer.Prepare(step, rate, 1), 1,
+                                    &gradient, weight.data(), weight.data(),
+                                    states);
+    EXPECT_NEAR(weight[0], wanted, 1e-6) << step;
+  }
 }
 
 // 3 + 0.25 (7 - 3) = 4, whatever the optimizer, its decay, rate and clipping;
