@@ -3,12 +3,15 @@
 
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "common/job/job_course.h"
 #include "common/job/job_options.h"
+#include "common/job/optimizer_spec.h"
 #include "common/optimizer/optimizer.h"
 #include "common/status/status_macros.h"
 
@@ -39,6 +42,48 @@ absl::StatusOr<DataCourse> ExpectedCourse(const v1::JobSpec& job,
     now.order = from.course.last().order;
   }
   return GoOn(job, from.course, from.step, std::move(now));
+}
+
+// Whether a step depends on how many there were before, as Adam's correction of
+// averages that began at zero.
+bool CountsSteps(const v1::JobSpec& job) {
+  const Optimizer optimizer(OptimizerOptionsOf(job.training().optimizer()));
+  const auto of_step = [&optimizer](int64_t step) {
+    const OptimizerStep p = optimizer.Prepare(step, /*learning_rate=*/1, 1);
+    return std::tuple(p.rate, p.weight2, p.correction2);
+  };
+  return of_step(2) != of_step(1000);
+}
+
+std::vector<std::string> FrozenIn(const v1::JobSpec& job) {
+  std::vector<std::string> patterns;
+  for (const v1::ParameterGroupSpec& group :
+       job.training().parameter_groups()) {
+    if (!group.frozen()) continue;
+    patterns.insert(patterns.end(), group.parameters().begin(),
+                    group.parameters().end());
+  }
+  return patterns;
+}
+
+// The states of frozen parameters are those of before the first step.
+absl::Status CheckFrozen(const v1::JobSpec& job, const GoesOnFrom& from) {
+  if (from.step == 0 || !from.has_state || !CountsSteps(job)) {
+    return absl::OkStatus();
+  }
+  const std::vector<std::string> frozen = FrozenIn(job);
+  for (const std::string& pattern : FrozenIn(from.job)) {
+    if (absl::c_linear_search(frozen, pattern)) continue;
+    return absl::FailedPreconditionError(absl::StrCat(
+        "training.parameter_groups: ", pattern,
+        " was frozen before the "
+        "checkpoint, so ",
+        OptimizerName(job.training().optimizer()),
+        " has no averages of its gradients and would take far too large steps: "
+        "keep it frozen, or take the weights alone, by tributary export and "
+        "model.initialize_from"));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CheckEnd(const v1::JobSpec& job, const GoesOnFrom& from) {
@@ -88,6 +133,7 @@ absl::Status CheckGoesOn(const v1::JobSpec& job, const GoesOnFrom& from) {
         " cannot go on with: take its weights alone, by tributary export and "
         "model.initialize_from"));
   }
+  TRIBUTARY_RETURN_IF_ERROR(CheckFrozen(job, from));
   if (StatesOf(job) != StatesOf(before)) {
     return absl::FailedPreconditionError(
         "training.optimizer: the checkpoint is of a job whose optimizer keeps "

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/job/goes_on.h"
 
+#include <string>
+#include <vector>
+
 #include "common/job/job_course.h"
 #include "common/job/job_options.h"
 #include "tests/testing/status_matchers.h"
@@ -56,6 +59,40 @@ TEST(LeavesCheckpointAtEndTest, OfWholeRoundsOfLocalSgd) {
   job.mutable_checkpoint()->set_at_end(true);
   EXPECT_TRUE(LeavesCheckpointAtEnd(job, 0, 12));
   EXPECT_FALSE(LeavesCheckpointAtEnd(job, 0, 13));
+}
+
+v1::JobSpec Freezing(bool adam, const std::vector<std::string>& patterns) {
+  v1::JobSpec job;
+  v1::OptimizerSpec* optimizer = job.mutable_training()->mutable_optimizer();
+  if (adam) {
+    optimizer->mutable_adam()->set_beta1(0.9);
+    optimizer->mutable_adam()->set_beta2(0.999);
+  } else {
+    optimizer->mutable_sgd()->set_momentum(0.9);
+  }
+  v1::ParameterGroupSpec* group =
+      job.mutable_training()->add_parameter_groups();
+  group->set_frozen(true);
+  for (const std::string& one : patterns) group->add_parameters(one);
+  return job;
+}
+
+// Adam's correction would count the steps of the others.
+TEST(CheckGoesOnTest, AdamCannotGoOnWithWhatWasFrozen) {
+  const auto check = [](const v1::JobSpec& now, const v1::JobSpec& before,
+                        int64_t step = 13) {
+    return CheckGoesOn(now, {.job = before, .step = step, .has_state = true});
+  };
+  const v1::JobSpec both = Freezing(true, {"0.*", "1.bias"});
+  const v1::JobSpec one = Freezing(true, {"1.bias"});
+  EXPECT_THAT(check(one, both),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       "0.* was frozen before the checkpoint"));
+  TRIBUTARY_EXPECT_OK(check(both, both));
+  TRIBUTARY_EXPECT_OK(check(both, one));
+  TRIBUTARY_EXPECT_OK(check(one, both, /*step=*/0));
+  TRIBUTARY_EXPECT_OK(
+      check(Freezing(false, {"1.bias"}), Freezing(false, {"0.*"})));
 }
 
 TEST(CheckGoesOnTest, OuterAndInnerMomentumAreNotTheSame) {
