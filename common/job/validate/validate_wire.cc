@@ -37,7 +37,8 @@ absl::Status ValidateFields(const Places& places,
   if (server.has_top_k_fraction() && server.wire() != v1::WIRE_FORMAT_TOP_K) {
     const std::string field = absl::StrCat(kServer, "top_k_fraction");
     return places.Error(field, field, " wants wire top_k, got ",
-                        encoding.name());
+                        encoding.name(), "; remove it, as with --set ", field,
+                        "=null");
   }
   return absl::OkStatus();
 }

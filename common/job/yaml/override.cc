@@ -4,6 +4,7 @@
 #include <charconv>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_split.h"
 #include "common/job/yaml/proto_reader.h"
@@ -22,8 +23,13 @@ constexpr size_t kMaxShown = 100;
 // Follows the path of an override from the job to the field.
 class OverrideWalk {
  public:
-  OverrideWalk(const ProtoReader& reader, std::string place, Places* places)
-      : reader_(reader), place_(std::move(place)), places_(places) {}
+  // removes: the value is a written null.
+  OverrideWalk(const ProtoReader& reader, std::string place, bool removes,
+               Places* places)
+      : reader_(reader),
+        place_(std::move(place)),
+        removes_(removes),
+        places_(places) {}
 
   absl::Status Apply(absl::string_view key, const YamlNode& value,
                      Message* job) {
@@ -39,6 +45,7 @@ class OverrideWalk {
       LeaveOtherMember(*field);
       path_ = JoinPath(path_, names[i]);
       if (i + 1 == names.size()) {
+        if (removes_) return Remove(*field);
         return reader_.ReadField(value, path_, message_, field);
       }
       if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) {
@@ -70,6 +77,13 @@ class OverrideWalk {
     }
   }
 
+  // As if the field had not been written.
+  absl::Status Remove(const FieldDescriptor& field) {
+    message_->GetReflection()->ClearField(message_, &field);
+    places_->Forget(path_);
+    return absl::OkStatus();
+  }
+
   absl::Status EnterItem(const std::string& index_text,
                          const FieldDescriptor* field) {
     const int size = message_->GetReflection()->FieldSize(*message_, field);
@@ -95,6 +109,7 @@ class OverrideWalk {
 
   const ProtoReader& reader_;
   const std::string place_;
+  const bool removes_;
   Places* const places_;
   Message* message_ = nullptr;
   std::string path_;
@@ -114,11 +129,13 @@ absl::Status ApplyOverride(absl::string_view origin,
     return absl::InvalidArgumentError(absl::StrCat(
         source.name, ": wants key=value, as in training.steps=100"));
   }
-  TRIBUTARY_ASSIGN_OR_RETURN(
-      const YamlNode value,
-      ParseYaml(absl::string_view(override_text).substr(equals + 1), source));
+  const absl::string_view text =
+      absl::string_view(override_text).substr(equals + 1);
+  TRIBUTARY_ASSIGN_OR_RETURN(const YamlNode value, ParseYaml(text, source));
   const ProtoReader reader(source, places);
-  return OverrideWalk(reader, source.name, places)
+  const bool removes = value.kind == YamlNode::Kind::kNull &&
+                       !absl::StripAsciiWhitespace(text).empty();
+  return OverrideWalk(reader, source.name, removes, places)
       .Apply(absl::string_view(override_text).substr(0, equals), value, job);
 }
 

@@ -16,8 +16,9 @@ inline constexpr char kOverrideOrigin[] = "--set ";
 // Applies one `--set` override, for example
 // "training.optimizer.adam.learning_rate=0.01" or
 // "model.sequential.0.linear.out=128". The text after the first "=" is read as
-// YAML and replaces the field. Setting a member of a oneof replaces the member
-// that the job had. Errors begin with `origin` and the text: "--set seed=x: ".
+// YAML and replaces the field; null, if it is written, removes the field.
+// Setting a member of a oneof replaces the member that the job had. Errors
+// begin with `origin` and the text: "--set seed=x: ".
 absl::Status ApplyOverride(absl::string_view origin,
                            const std::string& override_text, Places* places,
                            v1::JobSpec* job);

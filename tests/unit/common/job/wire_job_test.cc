@@ -105,7 +105,8 @@ TEST(WireJobTest, WhatCompressionExcludesIsRefused) {
   const std::string fraction = kServerPath + "top_k_fraction=";
   EXPECT_EQ(RefusalOf({int8, fraction + "0.1"}),
             "--set " + fraction + "0.1: " + kServerPath +
-                "top_k_fraction wants wire top_k, got int8");
+                "top_k_fraction wants wire top_k, got int8; remove it, as with "
+                "--set strategy.parameter_server.top_k_fraction=null");
   for (const std::string value : {"0", "-0.1", "1.5"}) {
     EXPECT_EQ(RefusalOf({kServerPath + "wire=top_k", fraction + value}),
               "--set " + fraction + value + ": " + kServerPath +
@@ -150,6 +151,20 @@ TEST(WireJobTest, ATransportReachesTheStrategy) {
     EXPECT_EQ(StrategyOf(job).transport, transport) << text;
     EXPECT_TRUE(MessageDifferencer::Equals(job, Parse(JobToYaml(job))));
   }
+}
+
+TEST(WireJobTest, NullRemovesAField) {
+  const v1::JobSpec job =
+      Parse(JobWith(0, ""), {"strategy.parameter_server={wire: top_k, "
+                             "top_k_fraction: 0.5}",
+                             "strategy.parameter_server.wire=int8",
+                             "strategy.parameter_server.top_k_fraction=null",
+                             "data.shuffle=none", "data.shuffle=null"});
+  EXPECT_EQ(job.strategy().parameter_server().wire(), v1::WIRE_FORMAT_INT8);
+  EXPECT_FALSE(job.strategy().parameter_server().has_top_k_fraction());
+  EXPECT_FALSE(job.data().shuffle().none());
+  // Nothing at all may be a variable of a script that is not set.
+  EXPECT_FALSE(ParseJob(JobWith(0, ""), "job.yaml", {"training.steps="}).ok());
 }
 
 }  // namespace
