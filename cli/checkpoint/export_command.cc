@@ -44,11 +44,24 @@ struct ExportOptions {
   bool last = false;
 };
 
+// The newest checkpoint at the path. Of a run that has ended it is its own last
+// one, although its directory may hold those of runs that went on from it.
+absl::StatusOr<std::string> LastOf(const std::string& path) {
+  const absl::StatusOr<RunOutcome> outcome = ReadRunOutcome(path);
+  if (!outcome.ok() || outcome->checkpoint_step == 0) return CheckpointAt(path);
+  TRIBUTARY_ASSIGN_OR_RETURN(const CheckpointPlace place,
+                             FindCheckpoints(path));
+  const std::string own = absl::StrCat(
+      place.path, "/", CheckpointFolderName(outcome->checkpoint_step));
+  if (ReadCheckpointInfo(own).complete()) return own;
+  return CheckpointAt(path);
+}
+
 // The checkpoint whose weights are the weights of a run directory, as in
 // WeightsOfRun: that of its best evaluation if the run has kept it, else the
 // newest.
 absl::StatusOr<std::string> BestOrNewest(const std::string& path) {
-  if (WeightsOfRun(path) != path + kBestWeightsFile) return CheckpointAt(path);
+  if (WeightsOfRun(path) != path + kBestWeightsFile) return LastOf(path);
   TRIBUTARY_ASSIGN_OR_RETURN(const RunOutcome outcome, ReadRunOutcome(path));
   TRIBUTARY_ASSIGN_OR_RETURN(const CheckpointPlace place,
                              FindCheckpoints(path));
@@ -69,7 +82,7 @@ int Export(const ExportOptions& options) {
   };
   const auto key = ReadCheckpointKey(options.key_file);
   if (!key.ok()) return fail(key.status(), kExitRefused);
-  const auto folder = options.last ? CheckpointAt(options.checkpoint)
+  const auto folder = options.last ? LastOf(options.checkpoint)
                                    : BestOrNewest(options.checkpoint);
   if (!folder.ok()) return fail(folder.status(), kExitRefused);
   // Damage has a remedy, where an earlier checkpoint is whole.

@@ -288,6 +288,7 @@ class Search {
         place.seen = gradient ? Seen::kGradient : Seen::kWeights;
         place.tensor = of_a[t].name;
         if (gradient) place.rank = static_cast<int>(r);
+        place.equal_gradients = !gradient && a.ranks.size() == b.ranks.size();
       }
     }
     return place;

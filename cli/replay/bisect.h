@@ -10,9 +10,9 @@
 
 #include "absl/status/statusor.h"
 #include "cli/replay/environment_difference.h"
-#include "cli/replay/job_difference.h"
 #include "cli/replay/recorded_run.h"
 #include "cli/replay/replay_steps.h"
+#include "common/job/job_difference.h"
 
 namespace tributary {
 
@@ -25,6 +25,8 @@ struct Bisection {
     int64_t step = 0;    // from 1
     std::string tensor;  // the first in the model's order; empty: unknown
     int rank = -1;       // of a gradient
+    // Of kWeights: the gradients of the step were compared, and are equal.
+    bool equal_gradients = false;
     // The tensor's, where both were at hand element by element; 0: unknown.
     int64_t elements = 0;
     int64_t different = 0;

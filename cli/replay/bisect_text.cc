@@ -162,8 +162,8 @@ std::string PlaceText(const DifferencePoint& place) {
     case Seen::kWeights:
       if (place.where.empty()) {
         return absl::StrCat(
-            "its gradients are equal, and the weights after it differ, first ",
-            TensorText(place));
+            place.equal_gradients ? "its gradients are equal, and " : "",
+            "the weights after it differ, first ", TensorText(place));
       }
       return absl::StrCat("in ", place.where, " ", TensorText(place),
                           " is the first that differs");

@@ -8,6 +8,8 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "cli/jobs/run_outcome.h"
+#include "cli/terminal/console.h"
 #include "common/checkpoint/checkpoint_reader.h"
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/restore.h"
@@ -52,6 +54,16 @@ std::string DirectoryOfRun(const std::string& run) {
   return directory ? directory->text : "";
 }
 
+// Runs that went on from each other may share a directory.
+void TellOfLaterRun(const std::string& run, const CheckpointPlace& place,
+                    const CheckpointInfo& info) {
+  const absl::StatusOr<RunOutcome> outcome = ReadRunOutcome(run);
+  if (!outcome.ok() || info.step <= outcome->steps) return;
+  PrintError(absl::StrCat(run, " ended after step ", outcome->steps, "; ",
+                          info.path, ", the newest checkpoint in ", place.path,
+                          ", is of a run that went on from it"));
+}
+
 }  // namespace
 
 absl::StatusOr<CheckpointPlace> FindCheckpoints(const std::string& path) {
@@ -84,7 +96,10 @@ absl::StatusOr<std::string> CheckpointAt(
   TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<CheckpointInfo> found,
                              ListCheckpoints(place.path));
   for (const CheckpointInfo& info : found) {
-    if (info.complete()) return info.path;
+    if (info.complete()) {
+      TellOfLaterRun(path, place, info);
+      return info.path;
+    }
     if (HasManifest(info)) return NameOlder(info.status, info.path);
     if (passed_over != nullptr) passed_over->push_back(info.path);
   }
@@ -102,7 +117,10 @@ absl::StatusOr<std::string> NewestWholeAt(
     const std::vector<FileReport> reports = VerifyCheckpoint(info.path, key);
     const auto damaged = absl::c_find_if(
         reports, [](const FileReport& file) { return !file.status.ok(); });
-    if (damaged == reports.end()) return info.path;
+    if (damaged == reports.end()) {
+      TellOfLaterRun(path, place, info);
+      return info.path;
+    }
     passed_over->push_back(absl::StrCat(
         info.path,
         " is passed over: ", absl::string_view(damaged->status.message())));

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "cli/run/checkpoint_place.h"
 #include "cli/terminal/console.h"
 #include "common/checkpoint/checkpoint_reader.h"
@@ -15,6 +16,7 @@
 #include "common/host/small_file.h"
 #include "common/job/goes_on.h"
 #include "common/job/job_course.h"
+#include "common/job/job_difference.h"
 #include "common/job/job_file.h"
 #include "common/job/resolve.h"
 #include "common/status/place.h"
@@ -43,6 +45,32 @@ void TakeJobOfRun(const std::string& file, v1::JobSpec* job) {
                           " differs from the job of the checkpoint, and "
                           "counts"));
   *job = std::move(found);
+}
+
+// "training.optimizer.adam.learning_rate: 0.01 -> 0.3; ...": the settings that
+// change the steps from here on, without the length of the job, which only says
+// how many there are, and data files, whose samples are compared later.
+std::string ChangesText(const v1::JobSpec& before, const v1::JobSpec& now) {
+  constexpr size_t kMostShown = 6;
+  const auto text = [](const std::string& value) {
+    return value.empty() ? "none" : value.substr(0, 40);
+  };
+  std::vector<std::string> changes;
+  for (const JobDifference& difference : JobDifferences(before, now)) {
+    if (!difference.matters || difference.names_data ||
+        difference.key == "training.epochs" ||
+        difference.key == "training.steps") {
+      continue;
+    }
+    changes.push_back(absl::StrCat(difference.key, ": ", text(difference.a),
+                                   " -> ", text(difference.b)));
+  }
+  const size_t all = changes.size();
+  if (all > kMostShown) {
+    changes.resize(kMostShown);
+    changes.push_back(absl::StrCat("and ", all - kMostShown, " more"));
+  }
+  return absl::StrJoin(changes, "; ");
 }
 
 }  // namespace
@@ -93,10 +121,16 @@ absl::StatusOr<ResumePoint> FindResumePoint(const std::string& path,
 
 absl::Status CheckResumes(const v1::JobSpec& job, const ResumePoint& point) {
   const v1::CheckpointManifest& manifest = *point.start.manifest;
-  return CheckGoesOn(job, {.job = manifest.job(),
-                           .step = manifest.step(),
-                           .has_state = manifest.state_names_size() > 0,
-                           .course = CourseOf(manifest)});
+  TRIBUTARY_RETURN_IF_ERROR(
+      CheckGoesOn(job, {.job = manifest.job(),
+                        .step = manifest.step(),
+                        .has_state = manifest.state_names_size() > 0,
+                        .course = CourseOf(manifest)}));
+  if (const std::string changes = ChangesText(manifest.job(), job);
+      !changes.empty()) {
+    PrintError(absl::StrCat("changed since the checkpoint: ", changes));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace tributary

@@ -29,7 +29,8 @@ struct ResumePoint {
 absl::StatusOr<ResumePoint> FindResumePoint(const std::string& path,
                                             const std::string& key = "");
 
-// FailedPrecondition: the job cannot go on from there.
+// FailedPrecondition: the job cannot go on from there. Tells on standard error
+// which settings of the training are not those of the checkpoint.
 absl::Status CheckResumes(const v1::JobSpec& job, const ResumePoint& point);
 
 }  // namespace tributary

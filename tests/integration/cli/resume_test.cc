@@ -151,6 +151,39 @@ TEST_F(ResumeTest, ARunWithNothingLeftHasACheckpointToGoOnFrom) {
   EXPECT_EQ(Summary("third")["steps"], 24);
 }
 
+// Beside its own checkpoints there are those of a run that went on from it.
+TEST_F(ResumeTest, ARunIsNotTakenForOneThatWentOnFromIt) {
+  Write("job.yaml", kTwoEpochs);
+  ASSERT_EQ(Run({"train", "job.yaml", "--run-dir", "first", "--set",
+                 "checkpoint.directory=kept", "--set", "training.epochs=1"}),
+            0)
+      << output_;
+  ASSERT_EQ(Resume("first", "second"), 0) << output_;
+  ASSERT_EQ(Run({"export", "first", "x.safetensors"}), 0) << output_;
+  EXPECT_EQ(Read("x.safetensors"), Read("first/weights.safetensors"));
+  ASSERT_EQ(Resume("first", "third"), 0);
+  EXPECT_THAT(output_, HasSubstr("first ended after step 8; "));
+  EXPECT_THAT(output_, HasSubstr("is of a run that went on from it"));
+  ASSERT_EQ(Run({"checkpoint", "newest", "second"}), 0);
+  EXPECT_THAT(output_, Not(HasSubstr("went on from it")));
+}
+
+TEST_F(ResumeTest, ItTellsWhichSettingsHaveChanged) {
+  Train(8, "first");
+  ASSERT_EQ(Resume("first", "same"), 0) << output_;
+  EXPECT_THAT(output_, Not(HasSubstr("changed since the checkpoint")));
+  ASSERT_EQ(Resume("first", "second",
+                   {"--set", "training.optimizer.sgd.learning_rate=0.02",
+                    "--set", "data.train.synthetic.normalize=standardize"}),
+            0)
+      << output_;
+  EXPECT_THAT(output_,
+              HasSubstr("changed since the checkpoint: "
+                        "data.train.synthetic.normalize.standardize: none -> "
+                        "true; training.optimizer.sgd.learning_rate: 0.01 -> "
+                        "0.02"));
+}
+
 // Its only checkpoint is of the run before, whose job was another.
 TEST_F(ResumeTest, ARunWithoutAStepOfItsOwnKeepsTheChangesOfItsJob) {
   Train(16, "first");

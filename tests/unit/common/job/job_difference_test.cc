@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/replay/job_difference.h"
+#include "common/job/job_difference.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
