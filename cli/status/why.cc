@@ -330,14 +330,14 @@ WhyAnswer ExplainUnreachable(const KnownJob& known,
   }
   if (known.gone()) {
     return {.cause = WhyCause::kNoCoordinator,
-            .sentence =
-                absl::StrCat("has no coordinator: the process", process,
-                             " has ended without a summary, so it was killed",
-                             known.job.run_directory.empty()
-                                 ? ""
-                                 : absl::StrCat("; `tributary checkpoint list ",
-                                                known.job.run_directory,
-                                                "` shows where it can go on"))};
+            .sentence = absl::StrCat(
+                "has no coordinator: the process", process,
+                " has ended without a summary, so it was killed",
+                known.job.run_directory.empty()
+                    ? ""
+                    : absl::StrCat("; `tributary checkpoint list ",
+                                   known.job.run_directory,
+                                   "` shows whether it can go on"))};
   }
   return {
       .cause = WhyCause::kNoCoordinator,

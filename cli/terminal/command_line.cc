@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/terminal/command_line.h"
 
+#include <cerrno>
+#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -10,6 +12,7 @@
 #include "cli/terminal/console.h"
 #include "cli/terminal/exit_codes.h"
 #include "common/command_line/parse_command_line.h"
+#include "common/files/file_status.h"
 #include "common/host/process_limits.h"
 #include "common/job/yaml/job_keys.h"
 
@@ -17,6 +20,19 @@ namespace tributary {
 namespace {
 
 constexpr char kOverrideType[] = "KEY=VALUE";
+
+// Whether a command's output is all that it leaves. Of a job it is no more than
+// a display.
+bool IsAnswer(absl::string_view command) {
+  return command != "train" && command != "run" && command != "compare";
+}
+
+// The exit code of a command whose answer may have been lost, on a full disk.
+int FinishAnswer() {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return kExitDone;
+  PrintError(FileError("standard output", "write", errno).message());
+  return kExitFailed;
+}
 
 }  // namespace
 
@@ -74,7 +90,9 @@ int RunCommandLine(CommandLine& program, int argc, char** argv) {
         absl::StrCat("give a command (try ", program.ParsedName(), " --help)"));
     return kExitRefused;
   }
-  return program.action()();
+  const int code = program.action()();
+  const bool answers = !page.commands.empty() && IsAnswer(words[1]);
+  return code == kExitDone && answers ? FinishAnswer() : code;
 }
 
 }  // namespace tributary

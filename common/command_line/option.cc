@@ -2,8 +2,10 @@
 #include "common/command_line/option.h"
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
@@ -14,7 +16,9 @@ namespace {
 void CheckNumber(CLI::Option* option, const CLI::Range& range,
                  const std::string& wanted) {
   const auto check = [option, range, wanted](const std::string& value) {
-    if (range(value).empty()) return "";
+    double number = 0;  // nan is in every range
+    const bool is_number = absl::SimpleAtod(value, &number);
+    if (range(value).empty() && !(is_number && std::isnan(number))) return "";
     throw CLI::ConversionError(absl::StrCat(option->get_name(), " wants ",
                                             wanted, ", got \"", value, "\""));
   };

@@ -157,6 +157,19 @@ TEST_F(PredictTest, EvaluateAcceptsUnknownCategoriesOfEveryFile) {
   EXPECT_THAT(output_, HasSubstr("new.csv, 1 rows"));
 }
 
+TEST_F(PredictTest, AnAnswerThatIsLostIsAnError) {
+  Train(kPointsJob);
+  const std::string program = testing::Program("tributary");
+  for (const std::string& words :
+       {"evaluate " + Path("run"), "checkpoint list " + Path("run"),
+        "predict " + Path("run") + " " + Path("points.csv")}) {
+    const testing::ProcessResult result = testing::RunProcess(
+        {"/bin/sh", "-c", program + " " + words + " > /dev/full"});
+    EXPECT_EQ(result.exit_code, 1) << words;
+    EXPECT_THAT(result.output, HasSubstr("No space left on device")) << words;
+  }
+}
+
 TEST_F(PredictTest, AFileThatIsReadIsNotOverwritten) {
   Train(kPointsJob);
   for (const char* read :

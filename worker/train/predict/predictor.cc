@@ -101,9 +101,9 @@ absl::StatusOr<std::unique_ptr<Predictor>> Predictor::Open(
   if (predictor->weights_.empty()) {
     return absl::NotFoundError(absl::StrCat(
         run,
-        " has no weights.safetensors, because the run has not ended; "
-        "export the weights of a checkpoint with `tributary export`, and "
-        "pass that file with --weights"));
+        " has no weights.safetensors, because the run has not ended or has "
+        "failed; if it has a checkpoint, export its weights with `tributary "
+        "export`, and pass that file with --weights"));
   }
   TRIBUTARY_RETURN_IF_ERROR(predictor->LoadWeights());
   return predictor;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/train/predict/run_prediction.h"
 
+#include <cerrno>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -8,6 +9,7 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "common/files/file_status.h"
 #include "common/model_record/model_record.h"
 #include "common/model_record/run_weights.h"
 #include "common/status/status_macros.h"
@@ -162,6 +164,9 @@ int RunPrediction(const PredictionOptions& options) {
   absl::Status status = CheckOutput(options);
   if (status.ok()) {
     status = options.predict.empty() ? EvaluateRun(options) : Predict(options);
+  }
+  if (status.ok() && (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)) {
+    status = FileError("standard output", "write", errno);
   }
   if (status.ok()) return 0;
   std::fprintf(stderr, "tributary: %s\n",
