@@ -14,6 +14,7 @@ v1::DeclareModelRequest Declaration::ToRequest() const {
   CourseToProto(course, request.mutable_course());
   request.set_data_checksum(data_checksum);
   request.set_evaluation_checksum(evaluation_checksum);
+  request.set_evaluated_checksum(evaluated_checksum);
   request.mutable_settings()->Add(settings.begin(), settings.end());
   request.set_training_rows(training_rows);
   if (preprocessing != nullptr) {

@@ -17,9 +17,10 @@ struct Declaration {
   ParameterSpecs parameters;  // in forward order
   int64_t total_steps = 0;
   int64_t steps_per_epoch = 0;
-  DataCourse course = {};                  // empty: unknown
-  uint32_t data_checksum = 0;              // 0: generated data
-  uint32_t evaluation_checksum = 0;        // of validation and test; likewise
+  DataCourse course = {};            // empty: unknown
+  uint32_t data_checksum = 0;        // 0: generated data
+  uint32_t evaluation_checksum = 0;  // of validation and test; likewise
+  uint32_t evaluated_checksum = 0;   // of the one by which the job decides
   std::vector<std::string> settings = {};  // of a program (SubmitJobRequest)
   int64_t training_rows = 0;               // 0: unknown
   const v1::Preprocessing* preprocessing = nullptr;  // null: unknown

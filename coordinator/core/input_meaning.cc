@@ -87,7 +87,7 @@ uint32_t EvaluationBasis(const v1::JobSpec& job,
   for (const double weight : declaration.class_weights()) {
     basis.Add({reinterpret_cast<const char*>(&weight), sizeof(weight)});
   }
-  const uint32_t samples = declaration.evaluation_checksum();
+  const uint32_t samples = declaration.evaluated_checksum();
   basis.Add({reinterpret_cast<const char*>(&samples), sizeof(samples)});
   if (IsGenerated(evaluated)) {
     basis.Add(evaluated.SerializeAsString());

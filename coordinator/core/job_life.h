@@ -39,7 +39,8 @@ class JobLife {
     cause_ = cause;
   }
 
-  // As Fail, before the first plan: the job cannot begin as it is described.
+  // As Fail, before the first step has ended: the job cannot begin as it is
+  // described.
   void Refuse(absl::string_view why, v1::Cause cause) {
     refused_ = !over();
     Fail(why, cause);

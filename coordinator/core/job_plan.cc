@@ -115,28 +115,21 @@ absl::Status JobPlan::Declare(v1::DeclareModelRequest request,
     ++large_revision_;
     FindCourse();
     NoteChanges(notices);
-    if (OtherData(start_.data_checksum, request.data_checksum())) {
-      notices->push_back(
-          "the training data are not those of the checkpoint: this run does "
-          "not end as the one before it would have ended");
-    }
-    if (start_.manifest && StrategyOf(job_).checkpoints_residuals()) {
-      const std::string why =
-          WhyNoResiduals(*start_.manifest, PlanOf(declaration_, job_, {}));
-      if (!why.empty()) {
-        notices->push_back(
-            absl::StrCat("every rank begins with a residual of zero: ", why));
-      }
-    }
     return absl::OkStatus();
   }
   if (difference.empty()) {
     AddPreprocessing(request);
     return AddCourse(request, notices);
   }
+  const std::string declares =
+      absl::StrCat("worker ", request.rank(), " declares ", difference);
+  if (request.rank() == declaration_.rank()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(declares, ", as the process before it in this place did: ",
+                     "have the program's arguments or the data changed?"));
+  }
   return absl::FailedPreconditionError(absl::StrCat(
-      "worker ", request.rank(), " declares ", difference, ", as worker ",
-      declaration_.rank(),
+      declares, ", as worker ", declaration_.rank(),
       job_.has_program() ? " does: do both run the same program with the same "
                            "arguments?"
                          : " does: do both read the same job and data?"));
@@ -171,6 +164,25 @@ absl::Status JobPlan::AddCourse(const v1::DeclareModelRequest& request,
 }
 
 void JobPlan::NoteChanges(std::vector<std::string>* notices) const {
+  if (OtherData(start_.data_checksum, declaration_.data_checksum())) {
+    notices->push_back(
+        "the training data are not those of the checkpoint: this run does "
+        "not end as the one before it would have ended");
+  }
+  if (start_.manifest && start_.manifest->residuals_size() > 0 &&
+      !StrategyOf(job_).checkpoints_residuals()) {
+    notices->push_back(
+        "the residuals of the checkpoint are left out: this job sends "
+        "gradients without error feedback");
+  }
+  if (start_.manifest && StrategyOf(job_).checkpoints_residuals()) {
+    const std::string why =
+        WhyNoResiduals(*start_.manifest, PlanOf(declaration_, job_, {}));
+    if (!why.empty()) {
+      notices->push_back(
+          absl::StrCat("every rank begins with a residual of zero: ", why));
+    }
+  }
   if (!start_.manifest || start_.step == 0) return;
   const int64_t total = declaration_.total_steps();
   AddNotice(BatchChange(course_, start_.step, total), notices);

@@ -228,7 +228,8 @@ v1::HeartbeatResponse JobState::Apply(const v1::HeartbeatRequest& request,
   if (!request.error().empty()) {
     const std::string why =
         absl::StrCat(place.Name(), " failed: ", ShortSentence(request.error()));
-    if (plan() == nullptr) {
+    if (plan() == nullptr ||
+        (plan_.rollbacks() == 0 && !plan_.HasAdvanced(membership_))) {
       life_.Refuse(why, request.error_cause());
     } else {
       life_.Fail(why, request.error_cause());

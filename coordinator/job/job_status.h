@@ -31,7 +31,7 @@ struct JobTotals {
   uint64_t bytes_received = 0;       // by the workers
   bool stopped = false;              // before all steps, on request
   bool stopped_unbegun = false;      // on request, before there was a plan
-  bool refused = false;              // by a member, before there was a plan
+  bool refused = false;              // by a member, before the first step ended
   int64_t start_step = 0;            // where a resumed run began
   int64_t checkpoint_step = 0;       // of the newest complete one; 0: none
   uint64_t rollbacks = 0;

@@ -59,6 +59,7 @@ absl::StatusOr<std::unique_ptr<JobRun>> JobRun::Start(
         "--checkpoint-key wants TLS, because servers and workers get the key, "
         "and others could read it in clear text");
   }
+  const std::string lost = ForgetLostBest(options.job, &options.start);
   std::unique_ptr<JobRun> run(new JobRun(std::move(options)));
   SilenceLog();  // until the log file exists
   TRIBUTARY_ASSIGN_OR_RETURN(const std::optional<v1::CoordinatorState> earlier,
@@ -68,6 +69,7 @@ absl::StatusOr<std::unique_ptr<JobRun>> JobRun::Start(
   }
   TRIBUTARY_RETURN_IF_ERROR(run->options_.listening.access.CheckListen(
       run->options_.listening.address));
+  if (!lost.empty()) run->console().Note(lost);
   TRIBUTARY_ASSIGN_OR_RETURN(run->coordinator_,
                              Coordinator::Start(run->OptionsOfCoordinator(
                                  earlier ? &*earlier : nullptr)));

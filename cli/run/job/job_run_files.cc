@@ -56,7 +56,8 @@ std::string JobRun::ResumeCommand(const RunSummary& summary,
                ? directory_->path()
                : options_.job.checkpoint().directory();
   }
-  if (from.empty()) return "";
+  std::error_code error;  // the run directory may have been moved
+  if (from.empty() || !fs::exists(from, error)) return "";
   if (anywhere) from = fs::absolute(from).lexically_normal().string();
   std::replace(words.begin(), words.end(),
                std::string(JobRunOptions::Commands::kCheckpoint), from);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/run/job/run_checkpoints.h"
 
+#include <cmath>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -17,6 +19,45 @@
 
 namespace tributary {
 namespace fs = std::filesystem;
+
+std::string ForgetLostBest(const v1::JobSpec& job, JobStart* start) {
+  if (!job.evaluation().keep_best() || !start->manifest ||
+      start->manifest->evaluations().empty()) {
+    return "";
+  }
+  auto manifest = std::make_shared<v1::CheckpointManifest>(*start->manifest);
+  v1::EvaluationState& last =
+      *manifest->mutable_evaluations(manifest->evaluations_size() - 1);
+  v1::EvaluationsDecided& decided = *last.mutable_decided();
+  const int64_t step = decided.best_step();
+  const std::string folder =
+      (fs::path(start->restore_from).parent_path() / CheckpointFolderName(step))
+          .string();
+  if (!decided.has_best_step() || step == start->step ||
+      decided.metric() != job.evaluation().metric() ||
+      ReadCheckpointInfo(folder).complete()) {
+    return "";
+  }
+  const std::string lost = absl::StrFormat(
+      "the best %s so far, %.4g after step %d, does not count, "
+      "because %s is not there: ",
+      decided.metric(), decided.best_value(), step, folder);
+  decided.set_since_best(0);
+  const auto value = last.metrics().find(decided.metric());
+  if (last.step() == start->step && decided.newest_step() == last.step() &&
+      value != last.metrics().end() && std::isfinite(value->second)) {
+    decided.set_best_step(last.step());
+    decided.set_best_value(value->second);
+  } else {
+    decided.clear_best_step();
+    decided.set_best_value(0);
+  }
+  start->manifest = std::move(manifest);
+  return absl::StrCat(lost, decided.has_best_step()
+                                ? absl::StrCat("the weights of step ",
+                                               start->step, " are the best now")
+                                : "the best begins anew");
+}
 
 std::string RunCheckpoints::Directory(const std::string& run) const {
   const v1::CheckpointSpec& spec = job_.checkpoint();

@@ -14,6 +14,12 @@
 
 namespace tributary {
 
+// A job that keeps the best checkpoint compares with one that is still there:
+// where the best of the evaluations so far is not, takes the weights that the
+// run starts with for the best, if they were evaluated, or none. Returns a
+// message about it; empty: nothing has changed.
+std::string ForgetLostBest(const v1::JobSpec& job, JobStart* start);
+
 // The checkpoint directory of a run, from the side of the process that runs the
 // coordinator.
 class RunCheckpoints {

@@ -6,7 +6,7 @@
 namespace tributary {
 
 bool BestEvaluation::IsBetter(double value) const {
-  if (std::isnan(value)) return false;
+  if (!std::isfinite(value)) return false;
   if (!step_) return true;
   const bool lower = metric_ == "loss" || metric_ == "perplexity";
   return lower ? value < value_ : value > value_;

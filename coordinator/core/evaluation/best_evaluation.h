@@ -17,7 +17,7 @@ class BestEvaluation {
   explicit BestEvaluation(std::string metric) : metric_(std::move(metric)) {}
 
   // In the order of steps. Of equal values the first is the best. A value that
-  // is missing or not a number is no improvement.
+  // is missing or not finite is no improvement.
   void Add(int64_t step, const std::map<std::string, double>& metrics);
 
   // Continues after these.

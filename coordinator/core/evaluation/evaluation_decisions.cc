@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -24,7 +25,9 @@ void EvaluationDecisions::Count(const EvaluationRecord& evaluation) {
   const EvaluationSteps due{
       .course = state_.plans().course(),
       .every = state_.options().job.evaluation().every_steps()};
-  if (compares() && !due.course.empty() && due.Includes(evaluation.step)) {
+  const bool counts =
+      due.Includes(evaluation.step) || evaluation.step == state_.total_steps();
+  if (compares() && !due.course.empty() && counts) {
     best_.Add(evaluation.step, evaluation.metrics);
     newest_ = evaluation.step;
   }
@@ -74,8 +77,21 @@ void EvaluationDecisions::Restore(const std::vector<EvaluationRecord>& records,
     }
     Count(known[static_cast<size_t>(i)]);
     const v1::EvaluationsDecided& decided = saved[i].decided();
-    // A resumed run may compare by another metric.
-    if (!compares() || decided.metric() != best_.metric()) continue;
+    if (!compares()) continue;
+    // A resumed run may compare by another metric, or for the first time. Then
+    // the weights that it starts with are the first to compare.
+    if (decided.metric() != best_.metric()) {
+      other_metric_ = decided.has_best_step() ? decided.metric() : "";
+      basis_ = decided.basis();
+      const EvaluationRecord& record = known[static_cast<size_t>(i)];
+      if (record.step == state_.options().start.step &&
+          best_.step() != record.step) {
+        best_.Add(record.step, record.metrics);
+        newest_ = record.step;
+        entries_.back() = EntryOf(record);
+      }
+      continue;
+    }
     best_.Restore(decided.has_best_step()
                       ? std::optional<int64_t>(decided.best_step())
                       : std::nullopt,
@@ -88,22 +104,25 @@ void EvaluationDecisions::Restore(const std::vector<EvaluationRecord>& records,
 }
 
 std::string EvaluationDecisions::SetBasis(uint32_t basis) {
-  if (basis == 0) return "";
-  const bool other = basis_ != 0 && basis_ != basis;
-  basis_ = basis;
-  if (!other || entries_.empty()) return "";
-  const std::string best =
-      best_.step()
-          ? absl::StrFormat("the best %s so far, %.4g after step %d, ",
-                            best_.metric(), best_.value(), *best_.step())
-          : "";
-  best_.Restore(std::nullopt, 0, 0);
-  newest_ = 0;
-  entries_.back() = EntryOf(entries_.back().evaluation);
-  if (best.empty() || !decides()) return "";
-  return absl::StrCat(best,
-                      "does not count: loss, evaluated samples or "
-                      "preprocessing are others now");
+  const std::string metric = std::exchange(other_metric_, "");
+  const bool other = basis != 0 && basis_ != 0 && basis_ != basis;
+  if (basis != 0) basis_ = basis;
+  std::string notice;
+  if (!metric.empty()) {
+    notice = absl::StrCat("the best ", metric, " so far does not count: the ",
+                          "job compares by ", best_.metric(), " now");
+  } else if (other && best_.step()) {
+    notice = absl::StrFormat(
+        "the best %s so far, %.4g after step %d, does not count: loss, "
+        "evaluated samples or preprocessing are others now",
+        best_.metric(), best_.value(), *best_.step());
+  }
+  if (other && !entries_.empty()) {
+    best_.Restore(std::nullopt, 0, 0);
+    newest_ = 0;
+    entries_.back() = EntryOf(entries_.back().evaluation);
+  }
+  return decides() ? notice : "";
 }
 
 // A resumed job has evaluations from before its first step as well.

@@ -31,7 +31,8 @@ class EvaluationDecisions {
   bool decides() const { return keeps_best_ || stop_after_ > 0; }
   // Takes the next complete evaluation of the job; one that is not later than
   // all before is ignored. An evaluation that is neither at the end of an epoch
-  // nor due by every_steps does not count: the run was stopped at this step.
+  // or of the job nor due by every_steps does not count: the run was stopped at
+  // this step.
   // Needs the job's course.
   void Add(const EvaluationRecord& evaluation);
 
@@ -96,6 +97,8 @@ class EvaluationDecisions {
   BestEvaluation best_;
   int64_t newest_ = 0;  // step of the newest evaluation that counts
   uint32_t basis_ = 0;  // of the evaluations by now; 0: unknown
+  // By which the checkpoint's job compared, until it is told; empty: by none.
+  std::string other_metric_;
   // One for every evaluation, because a manifest may be of an earlier step.
   std::vector<Entry> entries_;
   // The newest step with a checkpoint of the best weights, and its plan.

@@ -140,6 +140,23 @@ TEST_F(EarlyStoppingTest, TheBestCheckpointStays) {
       << "the best and the newest";
 }
 
+// Nobody has the weights of an evaluation that left no checkpoint.
+TEST_F(EarlyStoppingTest, TheBestMustBeAtHand) {
+  auto train = Train("run", {"--set", "evaluation.every_steps=10", "--set",
+                             "training.epochs=8"});
+  ASSERT_EQ(train->Wait(kSoon), 0) << train->output();
+  auto resumed =
+      Start({"tributary", "train", "--resume", "run", "--run-dir", "kept",
+             "--set", "evaluation.keep_best=true", "--set", "training.epochs=9",
+             "--set", "training.optimizer.adam.learning_rate=1"});
+  ASSERT_EQ(resumed->Wait(kSoon), 0) << resumed->output();
+  EXPECT_THAT(resumed->output(),
+              HasSubstr("is not there: the weights of step 200 are the best "
+                        "now"));
+  EXPECT_EQ(Summary("kept")["best"]["step"], 200);
+  EXPECT_EQ(Read("kept/best.safetensors"), Read("run/weights.safetensors"));
+}
+
 // A lower loss on other rows is no better one.
 TEST_F(EarlyStoppingTest, TheBestBeginsAnewWithOtherSamples) {
   std::vector<std::string> words = kBest;

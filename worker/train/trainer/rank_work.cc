@@ -111,6 +111,7 @@ absl::Status RankWork::Declare() {
                           .course = steps_->course(),
                           .data_checksum = DataChecksum(),
                           .evaluation_checksum = EvaluationChecksum(),
+                          .evaluated_checksum = EvaluatedChecksum(),
                           .training_rows = data_->train->rows()};
   if (member_.index() == 0) {
     TRIBUTARY_RETURN_IF_ERROR(DescribeInputs(&declaration));
@@ -145,6 +146,20 @@ uint32_t RankWork::EvaluationChecksum() const {
   if (validates) checksum.AddValue(data_->validation->checksum());
   if (tests) checksum.AddValue(data_->test->checksum());
   return checksum.value();
+}
+
+uint32_t RankWork::EvaluatedChecksum() const {
+  const bool validates = data_->validation != nullptr;
+  const Dataset* const evaluated = data_->evaluated();
+  const bool generated = validates
+                             ? IsGenerated(job_.data().validation().source())
+                             : IsGenerated(job_.data().test());
+  // A fraction of generated rows has no checksum either.
+  const bool of_training = job_.data().validation().has_fraction();
+  return evaluated == nullptr || generated ||
+                 (of_training && DataChecksum() == 0)
+             ? 0
+             : evaluated->checksum();
 }
 
 // For model.json. All ranks read the same data, so one of them tells.

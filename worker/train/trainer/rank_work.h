@@ -60,6 +60,7 @@ class RankWork final : private TrainingJob, private DrivenRank {
   }
   // The same of the samples that the job evaluates with.
   uint32_t EvaluationChecksum() const;
+  uint32_t EvaluatedChecksum() const;
   bool HasModelGroups() const {
     return StrategyOf(job_).mesh().model_size() > 1;
   }

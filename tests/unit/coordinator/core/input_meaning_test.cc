@@ -65,13 +65,16 @@ TEST(EvaluationBasisTest, FollowsLossSamplesAndPreprocessing) {
   job.mutable_data()->mutable_train()->mutable_csv()->add_path("a.csv");
   v1::DeclareModelRequest declared;
   *declared.mutable_preprocessing() = Table({"a"}, {"p"}, {});
-  declared.set_evaluation_checksum(7);
+  declared.set_evaluated_checksum(7);
   const uint32_t basis = EvaluationBasis(job, declared);
 
   v1::JobSpec same = job;
   same.mutable_data()->mutable_train()->mutable_csv()->set_path(0, "b.csv");
   same.mutable_training()->set_epochs(9);
   EXPECT_EQ(EvaluationBasis(same, declared), basis);
+  v1::DeclareModelRequest other_test = declared;
+  other_test.set_evaluation_checksum(9);  // beside a validation set
+  EXPECT_EQ(EvaluationBasis(job, other_test), basis);
 
   std::set<uint32_t> all = {0, basis};
   const auto add = [&all](const v1::JobSpec& changed_job,
@@ -88,7 +91,7 @@ TEST(EvaluationBasisTest, FollowsLossSamplesAndPreprocessing) {
   weighed.add_class_weights(.1);
   add(job, weighed);
   v1::DeclareModelRequest others = declared;
-  others.set_evaluation_checksum(8);
+  others.set_evaluated_checksum(8);
   add(job, others);
   v1::DeclareModelRequest scaled = declared;
   scaled.mutable_preprocessing()->mutable_numeric()->add_mean(.5);

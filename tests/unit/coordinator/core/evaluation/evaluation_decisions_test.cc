@@ -16,7 +16,8 @@ using testing::StatusIs;
 // every 4 steps.
 class EvaluationDecisionsTest : public ::testing::Test {
  protected:
-  void Open(const std::string& metric, bool keep_best, int64_t stop_after) {
+  void Open(const std::string& metric, bool keep_best, int64_t stop_after,
+            int64_t total_steps = 100, int64_t start_step = 0) {
     JobState::Options options;
     options.job.mutable_cluster()->set_servers(2);
     options.job.mutable_cluster()->set_workers(1);
@@ -26,6 +27,7 @@ class EvaluationDecisionsTest : public ::testing::Test {
     options.job.mutable_evaluation()->set_metric(metric);
     options.job.mutable_evaluation()->set_keep_best(keep_best);
     options.job.mutable_evaluation()->set_stop_after(stop_after);
+    options.start.step = start_step;
     state_.emplace(options, 0);
     decisions_.emplace(&*state_);
     state_->AllowStart("checkpoints");
@@ -35,7 +37,7 @@ class EvaluationDecisionsTest : public ::testing::Test {
     model.set_incarnation(worker.incarnation());
     model.add_parameters()->set_name("0.bias");
     model.mutable_parameters(0)->add_shape(3);
-    model.set_total_steps(100);
+    model.set_total_steps(total_steps);
     model.set_steps_per_epoch(10);
     ASSERT_TRUE(state_->DeclareModel(model, 0).ok());
   }
@@ -85,6 +87,14 @@ TEST_F(EvaluationDecisionsTest, StopsAfterSoManyWithoutABetterOne) {
   EXPECT_EQ(state_->TakeNotices().back(),
             "stops after step 12: 2 evaluations without a better accuracy; the "
             "best, 0.7, was after step 8");
+}
+
+// The job may end within an epoch.
+TEST_F(EvaluationDecisionsTest, TheOneAtTheJobsEndCounts) {
+  Open("accuracy", true, 0, /*total_steps=*/97);
+  Evaluate(90, .5);
+  Evaluate(97, .6);
+  EXPECT_EQ(decisions_->best().step(), 97);
 }
 
 TEST_F(EvaluationDecisionsTest, AnEvaluationOfAStoppedRunDoesNotCount) {
@@ -138,6 +148,28 @@ TEST_F(EvaluationDecisionsTest, TheBestOfAnotherBasisDoesNotCount) {
   decisions_->Save(8, &after);
   EXPECT_FALSE(after[0].decided().has_best_step());
   EXPECT_EQ(after[0].decided().basis(), 8u) << "a later coordinator agrees";
+}
+
+// The weights that a run starts with are the first to compare, if the job has
+// not compared before or by another metric.
+TEST_F(EvaluationDecisionsTest, AnotherMetricBeginsWithTheStart) {
+  Open("accuracy", true, 0);
+  Evaluate(4, .9);
+  decisions_->Add({.step = 6, .metrics = {{"accuracy", .5}, {"loss", .3}}});
+  SavedEvaluations saved;
+  decisions_->Save(6, &saved);
+  for (const bool compared : {true, false}) {
+    if (!compared) saved.Mutable(0)->clear_decided();
+    for (const int64_t start : {6, 4}) {
+      Open("loss", true, 0, /*total_steps=*/100, start);
+      decisions_->Restore({}, saved);
+      EXPECT_EQ(decisions_->best().step().has_value(), start == 6);
+      EXPECT_EQ(decisions_->SetBasis(0),
+                compared ? "the best accuracy so far does not count: the job "
+                           "compares by loss now"
+                         : "");
+    }
+  }
 }
 
 // A program, or a checkpoint of an earlier version, names none.

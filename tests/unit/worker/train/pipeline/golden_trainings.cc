@@ -138,7 +138,7 @@ GoldenTraining Gpt(const std::string& id) {
 }
 
 Training WithSgd(Training training, int steps) {
-  training.optimizer.learning_rate = 0.1;
+  training.optimizer = OptimizerOf("sgd", 0.1);
   training.learning_rate = nullptr;
   training.steps = steps;
   return training;
