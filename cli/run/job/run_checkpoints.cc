@@ -110,19 +110,14 @@ absl::Status RunCheckpoints::Bring(const fs::path& from, int64_t step,
   const fs::path part = fs::path(directory) / (name + ".part");
   fs::remove_all(part, error);
   fs::create_directories(directory, error);
-  // Files of a checkpoint never change, so both folders may have the same ones.
-  fs::copy(from, part,
-           fs::copy_options::recursive | fs::copy_options::create_hard_links,
-           error);
-  if (error) {  // another file system
-    fs::remove_all(part, error);
-    fs::copy(from, part, error);
-  }
+  fs::copy(from, part, error);
   if (!error) {
     TRIBUTARY_RETURN_IF_ERROR(SyncFiles(part.string()));
     fs::rename(part, to, error);
   }
   if (!error) return SyncFolder(directory);
+  std::error_code ignored;
+  fs::remove_all(part, ignored);  // it may have taken the last of the disk
   return absl::UnavailableError(absl::StrCat(from.string(),
                                              ": cannot be copied to ",
                                              directory, ": ", error.message()));

@@ -48,7 +48,7 @@ class RunCheckpoints {
   void SaveBest(const JobTotals::Best& best, const std::string& run);
 
  private:
-  // Links the checkpoint of this step into the directory, or copies it there.
+  // Copies the checkpoint of this step into the directory.
   absl::Status Bring(const std::filesystem::path& from, int64_t step,
                      const std::string& directory);
 
