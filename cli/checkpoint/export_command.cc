@@ -44,8 +44,8 @@ struct ExportOptions {
   bool last = false;
 };
 
-// The newest checkpoint at the path. Of a run that has ended it is its own last
-// one, although its directory may hold those of runs that went on from it.
+// The newest checkpoint at the path. A run that has ended has its own last one,
+// even if later runs, which went on from it, share its checkpoint directory.
 absl::StatusOr<std::string> LastOf(const std::string& path) {
   const absl::StatusOr<RunOutcome> outcome = ReadRunOutcome(path);
   if (!outcome.ok() || outcome->checkpoint_step == 0) return CheckpointAt(path);

@@ -25,7 +25,7 @@ struct Bisection {
     int64_t step = 0;    // from 1
     std::string tensor;  // the first in the model's order; empty: unknown
     int rank = -1;       // of a gradient
-    // Of kWeights: the gradients of the step were compared, and are equal.
+    // kWeights: the gradients of this step were compared and are equal.
     bool equal_gradients = false;
     // The tensor's, where both were at hand element by element; 0: unknown.
     int64_t elements = 0;

@@ -14,8 +14,8 @@ namespace tributary {
 struct ResumePoint {
   std::string folder;
   JobStart start;  // with the manifest
-  // The checkpoint's job. Of a run directory whose run has begun with this
-  // checkpoint, and with changes of its job, the run's.
+  // The job of the named run directory, which may differ from the job of the
+  // checkpoint that the run began with; otherwise the checkpoint's job.
   v1::JobSpec job;
 
   // The name of the job in errors. A user can look into job.yaml of the run, so

@@ -58,7 +58,7 @@ class WorkerReports {
   // itself.
   absl::Status AddTest(const v1::ReportEvaluationRequest& request);
 
-  // Of both sets, those that are complete and belong to steps that have ended.
+  // Whether either set has complete evaluations of steps that have ended.
   bool HasEvaluations() const;
   std::vector<EvaluationRecord> TakeEvaluations();
   std::vector<std::string> TakeNotices();

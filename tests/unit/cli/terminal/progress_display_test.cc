@@ -15,7 +15,7 @@ ProgressView At(int64_t step, int64_t total = 100) {
   return view;
 }
 
-// The row that a terminal shows: \r goes home, \x1b[K clears the row.
+// The row on a terminal after these bytes: \r goes home, \x1b[K clears.
 std::string Screen(const std::string& bytes) {
   std::string done, row;
   for (size_t i = 0; i < bytes.size(); ++i) {
