@@ -194,7 +194,7 @@ int CompareNew(const CompareOptions& options) {
   }
   if (options.dry_run) {
     PrintJobs(*jobs);
-    return kExitDone;
+    return FinishAnswer();
   }
   const absl::StatusOr<std::string> folder = RunDirectory::MakeFolder(
       options.run_dir, absl::StrCat("compare-", jobs->jobs[0].job.name()),

@@ -136,7 +136,7 @@ int Train(TrainOptions options, const GivenWords& given) {
   }
   if (options.dry_run) {
     printf("%s", JobToYaml(*job).c_str());
-    return kExitDone;
+    return FinishAnswer();
   }
   std::vector<std::string> restart_command =
       CommandWith(given({"--resume", "--run-dir"}));

@@ -27,14 +27,13 @@ bool IsAnswer(absl::string_view command) {
   return command != "train" && command != "run" && command != "compare";
 }
 
-// The exit code of a command whose answer may have been lost, on a full disk.
+}  // namespace
+
 int FinishAnswer() {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return kExitDone;
   PrintError(FileError("standard output", "write", errno).message());
   return kExitFailed;
 }
-
-}  // namespace
 
 std::vector<std::string> CommandJob::Overrides() const {
   std::vector<std::string> all = overrides;

@@ -51,4 +51,9 @@ void AddJobChanges(CommandLine& command, CommandJob* job);
 // line on standard error and returns exit code 2.
 int RunCommandLine(CommandLine& program, int argc, char** argv);
 
+// The exit code of a command that has written its answer to standard output,
+// which may have been lost, on a full disk. RunCommandLine calls it for
+// commands that write nothing else.
+int FinishAnswer();
+
 }  // namespace tributary

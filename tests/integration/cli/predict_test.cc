@@ -162,7 +162,9 @@ TEST_F(PredictTest, AnAnswerThatIsLostIsAnError) {
   const std::string program = testing::Program("tributary");
   for (const std::string& words :
        {"evaluate " + Path("run"), "checkpoint list " + Path("run"),
-        "predict " + Path("run") + " " + Path("points.csv")}) {
+        "predict " + Path("run") + " " + Path("points.csv"),
+        "train " + Path("run/job.yaml") + " --dry-run",
+        "compare " + Path("run/job.yaml") + " --dry-run"}) {
     const testing::ProcessResult result = testing::RunProcess(
         {"/bin/sh", "-c", program + " " + words + " > /dev/full"});
     EXPECT_EQ(result.exit_code, 1) << words;

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // `--resume` with other workers, batches and options, and where it finds files.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/unique_fd.h"
 #include "tests/testing/paths.h"
 #include "tests/testing/running_process.h"
 #include "tests/testing/temporary_folder.h"
@@ -166,6 +169,16 @@ TEST_F(ResumeTest, ARunIsNotTakenForOneThatWentOnFromIt) {
   EXPECT_THAT(output_, HasSubstr("is of a run that went on from it"));
   ASSERT_EQ(Run({"checkpoint", "newest", "second"}), 0);
   EXPECT_THAT(output_, Not(HasSubstr("went on from it")));
+}
+
+TEST_F(ResumeTest, ItTellsThatTheRunStillTrains) {
+  Train(8, "first");
+  const UniqueFd lock(
+      open(Path("first/coordinator.lock").c_str(), O_RDWR | O_CREAT, 0600));
+  ASSERT_EQ(flock(lock.get(), LOCK_EX), 0);
+  EXPECT_EQ(Resume("first", "second"), 0) << output_;
+  EXPECT_THAT(output_, HasSubstr("first still trains; this is a second run, "
+                                 "from step 8 on"));
 }
 
 TEST_F(ResumeTest, ItTellsWhichSettingsHaveChanged) {

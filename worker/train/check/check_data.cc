@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -11,8 +12,11 @@
 #include "absl/strings/string_view.h"
 #include "common/files/safetensors.h"
 #include "common/job/initial_tensors.h"
+#include "common/job/job_course.h"
 #include "common/job/job_files.h"
 #include "common/job/job_options.h"
+#include "common/job/learning_rate_schedule.h"
+#include "common/job/validate/validate.h"
 #include "common/layers/model_costs.h"
 #include "common/status/about_field.h"
 #include "common/status/status_macros.h"
@@ -55,6 +59,7 @@ class Check {
          {data->train.get(), data->validation.get(), data->test.get()}) {
       if (set != nullptr) TRIBUTARY_RETURN_IF_ERROR(CheckSet(*set));
     }
+    TRIBUTARY_RETURN_IF_ERROR(CheckSchedule(data->train->rows()));
     record_ = DataRecord(*data);
     std::vector<std::string> notes;
     for (const std::string& warning : data->warnings) {
@@ -98,6 +103,23 @@ class Check {
       }
     }
     return absl::OkStatus();
+  }
+
+  // Whether the learning rate's warm-up ends before the training does, whose
+  // steps depend on the number of samples.
+  absl::Status CheckSchedule(int64_t rows) const {
+    if (!job_.training().has_epochs()) return absl::OkStatus();
+    const std::optional<int64_t> steps =
+        DataCourse(StretchOf(job_, rows)).StepsOf(job_.training().epochs());
+    if (!steps) return absl::OkStatus();
+    v1::JobSpec job = job_;
+    v1::ScheduleSpec* const schedule =
+        job.mutable_training()->mutable_learning_rate_schedule();
+    *schedule = WithLength(*schedule, *steps);
+    const absl::Status fits = ValidateTraining(places_, job);
+    if (fits.ok()) return fits;
+    return absl::InvalidArgumentError(absl::StrCat(
+        fits.message(), "; ", rows, " samples make ", *steps, " steps"));
   }
 
   // Says when a step wants more samples than the training set has.

@@ -15,7 +15,8 @@ inline constexpr int64_t kMostCheckedBytes = int64_t{1} << 30;
 
 // Reads the data of a job and compares its shapes and values with the model:
 // the width of samples with the first layer, targets and classes with the
-// outputs, token ids with the embedding. Also refuses `device: cuda` on a
+// outputs, token ids with the embedding, the samples' steps with the warm-up of
+// the learning rate. Also refuses `device: cuda` on a
 // machine without a device. InvalidArgument in one sentence that starts with
 // the place in the job file: "job.yaml:7: ...". Returns lines of the same form
 // about data that fit but that the writer of the job may not have meant, such

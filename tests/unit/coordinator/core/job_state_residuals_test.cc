@@ -8,6 +8,7 @@
 namespace tributary {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -143,6 +144,13 @@ class JobStateResumedResidualsTest : public JobStateResidualsTest {
     return manifest;
   }
 };
+
+TEST_F(JobStateResumedResidualsTest, ItTellsThatAJobWithoutThemDropsThem) {
+  error_feedback_ = false;
+  EXPECT_THAT(NoticesAfter(Manifest(2)),
+              Contains(HasSubstr("the residuals of the checkpoint are left "
+                                 "out")));
+}
 
 TEST_F(JobStateResumedResidualsTest, ItTellsWhyResidualsAreLeftOut) {
   EXPECT_THAT(NoticesAfter(Manifest(0)),

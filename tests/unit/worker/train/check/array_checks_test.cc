@@ -71,6 +71,23 @@ TEST_F(ArrayChecksTest, NumbersThatFloat32RoundsAreANote) {
                                ": float32 rounds these targets by up to 1; "));
 }
 
+TEST_F(ArrayChecksTest, AWarmUpEndsBeforeTheEpochsDo) {
+  const auto check = [this](const std::string& warmup) {
+    return CheckDataOfFile(
+        Path("job.yaml"),
+        {"training.steps=null", "training.epochs=4",
+         "training.learning_rate_schedule={warmup_cosine: {warmup: " + warmup +
+             "}}"});
+  };
+  TRIBUTARY_ASSERT_OK(Check("4"));
+  TRIBUTARY_EXPECT_OK(check("11"));
+  EXPECT_THAT(check("12"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "training.learning_rate_schedule.warmup_cosine.warmup "
+                       "must be below total, 12, got 12; 3 samples make 12 "
+                       "steps"));
+}
+
 TEST_F(ArrayChecksTest, WeightsToStartFromAreFinite) {
   const std::string from = "  initialize_from: w.safetensors\n";
   const auto write = [&](float bias) {
