@@ -185,6 +185,10 @@ void JobPlan::NoteChanges(std::vector<std::string>* notices) const {
   }
   if (!start_.manifest || start_.step == 0) return;
   const int64_t total = declaration_.total_steps();
+  if (start_.step == total) {
+    notices->push_back(absl::StrCat("the checkpoint is of the last step, ",
+                                    total, ", so nothing is left to train"));
+  }
   AddNotice(BatchChange(course_, start_.step, total), notices);
   AddNotice(RateChange(job_, total, *start_.manifest), notices);
   AddNotice(RanksChange(job_, *start_.manifest), notices);

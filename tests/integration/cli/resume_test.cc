@@ -139,6 +139,8 @@ TEST_F(ResumeTest, ARunThatIsOverHasNothingLeftForOtherWorkers) {
 TEST_F(ResumeTest, ARunWithNothingLeftHasACheckpointToGoOnFrom) {
   Train(16, "first");
   ASSERT_EQ(Resume("first", "second"), 0) << output_;
+  EXPECT_THAT(output_, HasSubstr("the checkpoint is of the last step, 16, so "
+                                 "nothing is left to train"));
   const json summary = Summary("second");
   EXPECT_EQ(summary["status"], "done");
   EXPECT_EQ(summary["epochs"], 2);
