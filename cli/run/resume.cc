@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "cli/jobs/run_outcome.h"
 #include "cli/run/checkpoint_place.h"
 #include "cli/terminal/console.h"
 #include "common/checkpoint/checkpoint_reader.h"
@@ -47,6 +48,19 @@ void TakeJobOfRun(const std::string& file, v1::JobSpec* job) {
   *job = std::move(found);
 }
 
+// Whether a run directory stands for this checkpoint of its own job. Where runs
+// that went on from each other share a directory, the newest one may be of a
+// later run.
+bool IsOfRun(const std::string& folder, int64_t step, const std::string& run) {
+  const std::string directory =
+      std::filesystem::path(folder).parent_path().string();
+  if (directory == absl::StrCat(run, "/checkpoints")) return true;
+  const absl::StatusOr<CheckpointPlace> place = FindCheckpoints(run);
+  if (!place.ok() || place->path != directory || directory == run) return false;
+  const absl::StatusOr<RunOutcome> outcome = ReadRunOutcome(run);
+  return !outcome.ok() || step <= outcome->steps;
+}
+
 // "training.optimizer.adam.learning_rate: 0.01 -> 0.3; ...": the settings that
 // change the steps from here on, without the length of the job, which only says
 // how many there are, and data files, whose samples are compared later.
@@ -76,14 +90,10 @@ std::string ChangesText(const v1::JobSpec& before, const v1::JobSpec& now) {
 }  // namespace
 
 std::string ResumePoint::JobName() const {
-  // RUN/checkpoints/step-N
-  const std::string of_run =
-      (std::filesystem::path(folder).parent_path() / ".." / "job.yaml")
-          .lexically_normal()
-          .string();
-  return ReadText(of_run) == JobToYaml(job)
-             ? of_run
-             : absl::StrCat("the job of ", folder);
+  return ReadText(job_file) == JobToYaml(job)
+             ? job_file
+             : absl::StrCat("the job of ",
+                            std::filesystem::path(folder).filename().string());
 }
 
 absl::StatusOr<ResumePoint> FindResumePoint(const std::string& path,
@@ -107,10 +117,14 @@ absl::StatusOr<ResumePoint> FindResumePoint(const std::string& path,
   point.start.manifest =
       std::make_shared<const v1::CheckpointManifest>(manifest);
   point.job = manifest.job();
-  // The folder is RUN/checkpoints/step-N, not one in another directory.
-  if (std::filesystem::path(point.folder).parent_path() ==
-      std::filesystem::path(absl::StrCat(path, "/checkpoints"))) {
-    TakeJobOfRun(absl::StrCat(path, "/job.yaml"), &point.job);
+  point.job_file = absl::StrCat(path, "/job.yaml");
+  if (IsOfRun(point.folder, manifest.step(), path)) {
+    TakeJobOfRun(point.job_file, &point.job);
+  } else {  // RUN/checkpoints/step-N
+    point.job_file =
+        (std::filesystem::path(point.folder).parent_path() / ".." / "job.yaml")
+            .lexically_normal()
+            .string();
   }
   if (RunLock::IsHeld(path)) {
     PrintError(absl::StrCat(path, " still trains; this is a second run, from ",

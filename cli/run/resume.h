@@ -18,8 +18,11 @@ struct ResumePoint {
   // checkpoint that the run began with; otherwise the checkpoint's job.
   v1::JobSpec job;
 
-  // The name of the job in errors. A user can look into job.yaml of the run, so
-  // it is that file if its text is the same.
+  std::string job_file;  // of the run; it may not exist, or be another job's
+
+  // The name of the job in errors: its file, in which a user can look, if the
+  // text there is the same. Relative paths of overrides start from that file's
+  // directory, else from the current one.
   std::string JobName() const;
 };
 

@@ -81,6 +81,10 @@ absl::StatusOr<std::unique_ptr<JobRun>> JobRun::Start(
   const bool begins = !earlier && run->options_.start.step == 0;
   if (!run->options_.job.checkpoint().directory().empty()) {
     TRIBUTARY_RETURN_IF_ERROR(run->ClaimCheckpoints(begins));
+    if (!earlier && !begins) {
+      TRIBUTARY_RETURN_IF_ERROR(
+          run->checkpoints_.CheckNothingLater(run->CheckpointDirectory()));
+    }
   }
   TRIBUTARY_RETURN_IF_ERROR(run->OpenDirectory(std::move(directory)));
   TRIBUTARY_RETURN_IF_ERROR(run->Announce());

@@ -5,10 +5,13 @@
 #include <filesystem>
 #include <system_error>
 #include <utility>
+#include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "cli/terminal/format.h"
+#include "cli/terminal/shell_text.h"
 #include "common/checkpoint/checkpoint_directory.h"
 #include "common/checkpoint/checkpoint_reader.h"
 #include "common/checkpoint/files/folder_name.h"
@@ -74,6 +77,31 @@ absl::Status RunCheckpoints::Claim(const std::string& directory,
                                    uint64_t lineage, bool begins) {
   TRIBUTARY_ASSIGN_OR_RETURN(claim_, CheckpointClaim::Take(directory));
   return CheckLineage(directory, lineage, begins);
+}
+
+absl::Status RunCheckpoints::CheckNothingLater(
+    const std::string& directory) const {
+  if (directory.empty()) return absl::OkStatus();  // the job writes none
+  TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<CheckpointInfo> found,
+                             ListCheckpoints(directory));
+  for (const CheckpointInfo& info : found) {
+    if (info.step <= start_.step) break;
+    if (!info.complete()) continue;
+    const std::vector<FileReport> reports = VerifyCheckpoint(info.path, key_);
+    if (absl::c_any_of(reports, [](const FileReport& file) {
+          return !file.status.ok();
+        })) {
+      continue;
+    }
+    return absl::FailedPreconditionError(absl::StrCat(
+        "checkpoint.directory ", directory, " holds a checkpoint of step ",
+        info.step, ", which a run from step ", start_.step,
+        " on would replace: go on from that one with --resume ",
+        ShellText({info.path}),
+        ", or give this run a folder of its own with --set "
+        "checkpoint.directory=FOLDER"));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status RunCheckpoints::Resume(const std::string& directory,

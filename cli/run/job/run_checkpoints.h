@@ -36,6 +36,10 @@ class RunCheckpoints {
   // `begins`: the run has none yet.
   absl::Status Claim(const std::string& directory, uint64_t lineage,
                      bool begins);
+  // FailedPrecondition, with advice: the directory of a resumed run holds an
+  // intact checkpoint of a later step than the run begins with, which Resume
+  // would remove.
+  absl::Status CheckNothingLater(const std::string& directory) const;
   bool claimed() const { return claim_ != nullptr; }
   void Release() { claim_.reset(); }
   // Prepares the directory of a resumed run: takes over the checkpoint that the

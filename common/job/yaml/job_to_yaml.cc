@@ -2,10 +2,16 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "common/job/job_file.h"
 #include "common/schema/scalar_text.h"
+#include "common/status/place.h"
 #include "google/protobuf/message.h"
 
 namespace tributary {
@@ -37,78 +43,171 @@ std::vector<const FieldDescriptor*> WrittenFields(const Message& message) {
   return written;
 }
 
-// Writes a message on one line: "{in: 784, out: 256}".
-std::string Flow(const Message& message);
-
-std::string FlowValue(const Message& message, const FieldDescriptor* field) {
-  const auto& reflection = *message.GetReflection();
-  if (!field->is_repeated()) {
-    return IsMessage(field) ? Flow(reflection.GetMessage(message, field))
-                            : ScalarText(message, field, -1);
+// The path of the field whose value the field at `path` takes if a job leaves
+// it out; empty: of none.
+std::string SourceOf(absl::string_view path) {
+  constexpr absl::string_view kGroups = "training.parameter_groups.";
+  constexpr absl::string_view kStride = ".text.stride";
+  static const auto* const inherited = new absl::flat_hash_set<std::string>(
+      {"columns", "header", "delimiter", "missing", "classes", "normalize",
+       "length"});
+  if (absl::EndsWith(path, kStride)) {
+    return absl::StrCat(path.substr(0, path.size() - kStride.size()),
+                        ".text.length");
   }
-  std::vector<std::string> items;
-  for (int i = 0; i < reflection.FieldSize(message, field); ++i) {
-    items.push_back(IsMessage(field)
-                        ? Flow(reflection.GetRepeatedMessage(message, field, i))
-                        : ScalarText(message, field, i));
+  for (const absl::string_view beside :
+       {"data.test.", "data.validation.source."}) {
+    absl::string_view field = path;
+    if (!absl::ConsumePrefix(&field, beside)) continue;
+    const std::vector<std::string> parts = absl::StrSplit(field, '.');
+    const bool takes = parts.size() == 2 &&
+                       (inherited->contains(parts[1]) || field == "text.path");
+    return takes ? absl::StrCat("data.train.", field) : "";
   }
-  return absl::StrCat("[", absl::StrJoin(items, ", "), "]");
+  // "training.parameter_groups.0.optimizer.adam.beta1"
+  const std::vector<std::string> parts = absl::StrSplit(path, '.');
+  return absl::StartsWith(path, kGroups) && parts.size() == 6
+             ? absl::StrCat("training.optimizer.", parts[4], ".", parts[5])
+             : "";
 }
 
-std::string Flow(const Message& message) {
-  std::vector<std::string> entries;
-  for (const FieldDescriptor* field : WrittenFields(message)) {
-    entries.push_back(
-        absl::StrCat(field->name(), ": ", FlowValue(message, field)));
-  }
-  return absl::StrCat("{", absl::StrJoin(entries, ", "), "}");
-}
+class YamlWriter {
+ public:
+  explicit YamlWriter(const v1::JobSpec& job) : job_(job) {}
 
-// A layer stays on one line, and so does a message that holds only values and
-// fits; any other message becomes a block.
-bool FitsFlow(const Message& message, size_t indent, const std::string& name) {
-  for (const FieldDescriptor* field : WrittenFields(message)) {
-    if (IsMessage(field)) return false;
+  std::string Write() const {
+    std::string yaml;
+    AppendBlock(job_, "", 0, &yaml);
+    return yaml;
   }
-  return indent + name.size() + Flow(message).size() + 2 <= kMaxLine;
-}
 
-void AppendBlock(const Message& message, size_t indent, std::string* yaml) {
-  const std::string margin(indent, ' ');
-  for (const FieldDescriptor* field : WrittenFields(message)) {
+ private:
+  // The fields of the message at `path` to write. A value that another field
+  // gives is left out, so that a change of that field changes it as well.
+  std::vector<const FieldDescriptor*> FieldsOf(const Message& message,
+                                               const std::string& path) const {
+    std::vector<const FieldDescriptor*> fields;
+    for (const FieldDescriptor* field : WrittenFields(message)) {
+      const std::string here = JoinPath(path, field->name());
+      const bool given = here == "data.shuffle"
+                             ? job_.data().shuffle().has_seed() &&
+                                   job_.data().shuffle().seed() == job_.seed()
+                             : IsGiven(message, field, SourceOf(here));
+      if (!given) fields.push_back(field);
+    }
+    return fields;
+  }
+
+  // Whether the field at `source` has the same value.
+  bool IsGiven(const Message& message, const FieldDescriptor* field,
+               const std::string& source) const {
+    if (source.empty()) return false;
+    const Message* owner = &job_;
+    const std::vector<std::string> names = absl::StrSplit(source, '.');
+    for (const std::string& name : names) {
+      const FieldDescriptor* const found =
+          owner->GetDescriptor()->FindFieldByName(name);
+      if (found == nullptr) return false;
+      const bool last = &name == &names.back();
+      if (found->has_presence() &&
+          !owner->GetReflection()->HasField(*owner, found)) {
+        return false;
+      }
+      if (last) {
+        return FlowValue(*owner, found, "") == FlowValue(message, field, "");
+      }
+      owner = &owner->GetReflection()->GetMessage(*owner, found);
+    }
+    return false;
+  }
+
+  // A value on one line.
+  std::string FlowValue(const Message& message, const FieldDescriptor* field,
+                        const std::string& path) const {
     const auto& reflection = *message.GetReflection();
-    absl::StrAppend(yaml, margin, field->name(), ":");
-    if (IsMessage(field) && field->is_repeated()) {
-      absl::StrAppend(yaml, "\n");
-      for (int i = 0; i < reflection.FieldSize(message, field); ++i) {
-        const Message& value = reflection.GetRepeatedMessage(message, field, i);
-        const std::string item = Flow(value);
-        // Writes "- linear: {...}", which is more readable than "- {linear:
-        // {...}}".
-        const bool bare = WrittenFields(value).size() == 1;
-        absl::StrAppend(yaml, margin, "  - ",
-                        bare ? item.substr(1, item.size() - 2) : item, "\n");
-      }
-    } else if (IsMessage(field)) {
-      const Message& value = reflection.GetMessage(message, field);
-      if (FitsFlow(value, indent, field->name())) {
-        absl::StrAppend(yaml, " ", Flow(value), "\n");
+    if (!field->is_repeated()) {
+      return IsMessage(field)
+                 ? Flow(reflection.GetMessage(message, field), path)
+                 : ScalarText(message, field, -1);
+    }
+    std::vector<std::string> items;
+    for (int i = 0; i < reflection.FieldSize(message, field); ++i) {
+      items.push_back(IsMessage(field) ? Flow(reflection.GetRepeatedMessage(
+                                                  message, field, i),
+                                              absl::StrCat(path, ".", i))
+                                       : ScalarText(message, field, i));
+    }
+    return absl::StrCat("[", absl::StrJoin(items, ", "), "]");
+  }
+
+  // A message on one line: "{in: 784, out: 256}".
+  std::string Flow(const Message& message, const std::string& path) const {
+    std::vector<std::string> entries;
+    for (const FieldDescriptor* field : FieldsOf(message, path)) {
+      entries.push_back(absl::StrCat(
+          field->name(), ": ",
+          FlowValue(message, field, JoinPath(path, field->name()))));
+    }
+    return absl::StrCat("{", absl::StrJoin(entries, ", "), "}");
+  }
+
+  // A layer stays on one line, and so does a message that holds only values and
+  // fits; any other message becomes a block.
+  bool FitsFlow(const Message& message, const std::string& path, size_t indent,
+                const std::string& name) const {
+    for (const FieldDescriptor* field : FieldsOf(message, path)) {
+      if (IsMessage(field)) return false;
+    }
+    return indent + name.size() + Flow(message, path).size() + 2 <= kMaxLine;
+  }
+
+  void AppendBlock(const Message& message, const std::string& path,
+                   size_t indent, std::string* yaml) const {
+    const std::string margin(indent, ' ');
+    for (const FieldDescriptor* field : FieldsOf(message, path)) {
+      const auto& reflection = *message.GetReflection();
+      const std::string here = JoinPath(path, field->name());
+      absl::StrAppend(yaml, margin, field->name(), ":");
+      if (IsMessage(field) && field->is_repeated()) {
+        AppendItems(message, field, here, margin, yaml);
+      } else if (IsMessage(field)) {
+        const Message& value = reflection.GetMessage(message, field);
+        if (FitsFlow(value, here, indent, field->name())) {
+          absl::StrAppend(yaml, " ", Flow(value, here), "\n");
+        } else {
+          absl::StrAppend(yaml, "\n");
+          AppendBlock(value, here, indent + 2, yaml);
+        }
       } else {
-        absl::StrAppend(yaml, "\n");
-        AppendBlock(value, indent + 2, yaml);
+        absl::StrAppend(yaml, " ", FlowValue(message, field, here), "\n");
       }
-    } else {
-      absl::StrAppend(yaml, " ", FlowValue(message, field), "\n");
     }
   }
-}
+
+  void AppendItems(const Message& message, const FieldDescriptor* field,
+                   const std::string& path, const std::string& margin,
+                   std::string* yaml) const {
+    const auto& reflection = *message.GetReflection();
+    absl::StrAppend(yaml, "\n");
+    for (int i = 0; i < reflection.FieldSize(message, field); ++i) {
+      const std::string here = absl::StrCat(path, ".", i);
+      const Message& value = reflection.GetRepeatedMessage(message, field, i);
+      const std::string item = Flow(value, here);
+      // Writes "- linear: {...}", which is more readable than "- {linear:
+      // {...}}".
+      const bool bare = FieldsOf(value, here).size() == 1;
+      absl::StrAppend(yaml, margin, "  - ",
+                      bare ? item.substr(1, item.size() - 2) : item, "\n");
+    }
+  }
+
+  const v1::JobSpec& job_;
+};
 
 }  // namespace
 
 std::string JobToYaml(const v1::JobSpec& job) {
-  std::string yaml;
-  AppendBlock(job, 0, &yaml);
-  return yaml;
+  return YamlWriter(job).Write();
 }
 
 }  // namespace tributary

@@ -5,11 +5,14 @@
 #include <gtest/gtest.h>
 #include <sys/file.h>
 
+#include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "common/base/unique_fd.h"
 #include "tests/testing/paths.h"
 #include "tests/testing/running_process.h"
@@ -60,6 +63,13 @@ class ResumeTest : public testing::TemporaryFolderTest {
         "--set", "training.epochs=2"};
     all.insert(all.end(), words.begin(), words.end());
     return Run(all);
+  }
+  static void FlipByte(const std::string& file) {
+    std::fstream stream(file, std::ios::in | std::ios::out | std::ios::binary);
+    stream.seekg(-100, std::ios::end);
+    const char byte = static_cast<char>(stream.peek() ^ 4);
+    stream.seekp(-100, std::ios::end);
+    stream.put(byte);
   }
   int64_t Samples(const std::string& run) {
     int64_t samples = 0;
@@ -173,6 +183,54 @@ TEST_F(ResumeTest, ARunIsNotTakenForOneThatWentOnFromIt) {
   EXPECT_THAT(output_, Not(HasSubstr("went on from it")));
 }
 
+// Its checkpoints would take the place of later ones.
+TEST_F(ResumeTest, ASharedDirectoryIsGoneOnFromAtItsNewestIntactCheckpoint) {
+  Write("job.yaml", kTwoEpochs);
+  ASSERT_EQ(Run({"train", "job.yaml", "--run-dir", "first", "--set",
+                 "checkpoint={directory: kept, every_steps: 4, keep: 9}"}),
+            0)
+      << output_;
+  const std::string newest = Path("kept/step-000000000016");
+  const std::string early = "kept/step-000000000004";
+  EXPECT_EQ(Resume(early, "second"), 2);
+  EXPECT_THAT(output_,
+              HasSubstr("holds a checkpoint of step 16, which a run from step "
+                        "4 on would replace: go on from that one with "
+                        "--resume " +
+                        newest));
+  EXPECT_FALSE(fs::exists(Path("second")));
+  EXPECT_EQ(Resume(early, "third", {"--set", "checkpoint.directory=own"}), 0)
+      << output_;
+  EXPECT_TRUE(fs::exists(Path("own/step-000000000016")));
+  ASSERT_TRUE(fs::exists(newest + "/manifest.ckpt"));
+  for (const char* step : {"8", "12", "16"}) {
+    FlipByte(
+        Path(absl::StrCat("kept/step-", std::string(12 - strlen(step), '0'),
+                          step, "/manifest.ckpt")));
+  }
+  EXPECT_EQ(Resume(early, "fourth"), 0) << output_;
+  EXPECT_EQ(Samples("fourth"), 96);
+}
+
+TEST_F(ResumeTest, AnEditedJobOfARunCountsWhereverItsCheckpointsAre) {
+  Write("job.yaml", kTwoEpochs);
+  for (const std::string place : {"null", "kept"}) {
+    const std::string run = "run" + place;
+    ASSERT_EQ(Run({"train", "job.yaml", "--run-dir", run, "--set",
+                   "checkpoint.directory=" + place}),
+              0)
+        << output_;
+    const std::string job = Read(run + "/job.yaml");
+    Write(run + "/job.yaml",
+          absl::StrReplaceAll(
+              job, {{"learning_rate: 0.01", "learning_rate: 0.02"}}));
+    EXPECT_EQ(Resume(run, run + "-more"), 0);
+    EXPECT_THAT(output_, HasSubstr("differs from the job of the checkpoint, "
+                                   "and counts"));
+    EXPECT_THAT(output_, HasSubstr("learning_rate: 0.01 -> 0.02"));
+  }
+}
+
 TEST_F(ResumeTest, ItTellsThatTheRunStillTrains) {
   Train(8, "first");
   const UniqueFd lock(
@@ -246,7 +304,7 @@ TEST_F(ResumeTest, AnErrorInTheJobNamesTheFileOfTheRun) {
   };
   EXPECT_THAT(resume(), HasSubstr("tributary: run/job.yaml:"));
   Write("run/job.yaml", "another: job\n");
-  EXPECT_THAT(resume(), HasSubstr("tributary: the job of run/checkpoints/"));
+  EXPECT_THAT(resume(), HasSubstr("tributary: the job of step-"));
 }
 
 // One changed number is detected; equal rows in another file are not.

@@ -49,7 +49,6 @@ data:
   train:
     synthetic: {kind: linear, rows: 1000, seed: 11, first_row: 0, length: 0}
   batch_size: 16
-  shuffle: {seed: 1}
 training:
   epochs: 2
   loss:
@@ -101,6 +100,16 @@ TEST(JobFileTest, ResolvedJobReadsBackToItself) {
   EXPECT_TRUE(MessageDifferencer::Equals(job, again))
       << job.DebugString() << again.DebugString();
   EXPECT_EQ(job.name(), "odd: \"name\" # \\ \t");
+}
+
+// A change of the written job changes what it would have changed in the job
+// file.
+TEST(JobFileTest, ValuesThatOtherFieldsGiveFollowThemInAWrittenJob) {
+  const v1::JobSpec job = Parse(kSmallJob, {"seed=4"});
+  EXPECT_EQ(job.data().shuffle().seed(), 4u);
+  EXPECT_EQ(Parse(JobToYaml(job), {"seed=5"}).data().shuffle().seed(), 5u);
+  const v1::JobSpec own = Parse(kSmallJob, {"data.shuffle.seed=9"});
+  EXPECT_EQ(Parse(JobToYaml(own), {"seed=5"}).data().shuffle().seed(), 9u);
 }
 
 TEST(JobFileTest, EverySchemaNumberHasARule) {

@@ -110,6 +110,16 @@ TEST_F(JobPathsTest, TestDataIsReadAsTrainingDataIs) {
   EXPECT_FALSE(job->data().test().csv().header());
   EXPECT_EQ(job->data().test().csv().delimiter(), "\t");
   EXPECT_TRUE(job->data().test().csv().normalize().standardize());
+  // A change of the written job changes both sets, too.
+  const auto changed = ParseJob(
+      JobToYaml(*job), "job.yaml",
+      {"data.train.csv.normalize={mean: 3, std: 2}",
+       "data.train.csv.missing=mean", "data.train.csv.columns.label=1"});
+  ASSERT_TRUE(changed.ok()) << changed.status();
+  EXPECT_EQ(changed->data().test().csv().normalize().mean(0), 3);
+  EXPECT_TRUE(changed->data().test().csv().missing().mean());
+  EXPECT_EQ(changed->data().test().csv().columns().label(), "1");
+  EXPECT_EQ(changed->data().test().csv().rows(), 10);
 }
 
 // ---- initial weights

@@ -66,6 +66,25 @@ TEST(ParameterGroupsJobTest, AResolvedJobReadsTheSameAgain) {
   EXPECT_EQ(again.SerializeAsString(), job.SerializeAsString());
 }
 
+TEST(ParameterGroupsJobTest, AChangeOfAWrittenJobReachesWhatAGroupInherits) {
+  const v1::JobSpec job = Parse(
+      WithGroups(kMomentum,
+                 "    - {parameters: [0.*], optimizer: {sgd: {weight_decay: 0, "
+                 "dampening: 0.2}}}\n"
+                 "    - {parameters: [2.bias]}\n"));
+  const v1::JobSpec changed =
+      Parse(JobToYaml(job), {"training.optimizer.sgd.learning_rate=0.5",
+                             "training.optimizer.sgd.weight_decay=0.3"});
+  const auto sgd = [&](int group) {
+    return changed.training().parameter_groups(group).optimizer().sgd();
+  };
+  EXPECT_EQ(sgd(0).learning_rate(), 0.5);
+  EXPECT_EQ(sgd(0).weight_decay(), 0);
+  EXPECT_EQ(sgd(0).dampening(), 0.2);
+  EXPECT_EQ(sgd(1).learning_rate(), 0.5);
+  EXPECT_EQ(sgd(1).weight_decay(), 0.3);
+}
+
 TEST(ParameterGroupsJobTest, EveryGroupFollowsTheScheduleFromItsOwnRate) {
   const v1::JobSpec job = Parse(WithGroups(
       kMomentum,
