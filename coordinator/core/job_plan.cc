@@ -164,7 +164,9 @@ absl::Status JobPlan::AddCourse(const v1::DeclareModelRequest& request,
 }
 
 void JobPlan::NoteChanges(std::vector<std::string>* notices) const {
-  if (OtherData(start_.data_checksum, declaration_.data_checksum())) {
+  const bool other_rows =
+      OtherData(start_.data_checksum, declaration_.data_checksum());
+  if (other_rows) {
     notices->push_back(
         "the training data are not those of the checkpoint: this run does "
         "not end as the one before it would have ended");
@@ -189,6 +191,7 @@ void JobPlan::NoteChanges(std::vector<std::string>* notices) const {
     notices->push_back(absl::StrCat("the checkpoint is of the last step, ",
                                     total, ", so nothing is left to train"));
   }
+  AddNotice(ValidationChange(job_, other_rows, *start_.manifest), notices);
   AddNotice(BatchChange(course_, start_.step, total), notices);
   AddNotice(RateChange(job_, total, *start_.manifest), notices);
   AddNotice(RanksChange(job_, *start_.manifest), notices);

@@ -115,6 +115,22 @@ std::string BatchChange(const DataCourse& course, int64_t start_step,
           : "");
 }
 
+std::string ValidationChange(const v1::JobSpec& job, bool other_rows,
+                             const v1::CheckpointManifest& manifest) {
+  const v1::DataSpec& now = job.data();
+  const v1::DataSpec& before = manifest.job().data();
+  const bool keeps_away =
+      before.validation().has_fraction() &&
+      before.validation().fraction() == now.validation().fraction() &&
+      before.shuffle().SerializeAsString() == now.shuffle().SerializeAsString();
+  if (!now.validation().has_fraction() || (keeps_away && !other_rows)) {
+    return "";
+  }
+  return "the validation rows are not those that the job before kept away from "
+         "training: the checkpoint may have been trained on some of them, and "
+         "results on these look better than they are";
+}
+
 std::string RateChange(const v1::JobSpec& job, int64_t total_steps,
                        const v1::CheckpointManifest& manifest) {
   const int64_t step = manifest.step();

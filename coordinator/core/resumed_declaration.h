@@ -36,6 +36,11 @@ std::string BatchChange(const DataCourse& course, int64_t start_step,
 // have had there.
 std::string RateChange(const v1::JobSpec& job, int64_t total_steps,
                        const v1::CheckpointManifest& manifest);
+// The job validates by a fraction of the training rows that the checkpoint's
+// job may have trained on. other_rows: the training rows are not the
+// checkpoint's.
+std::string ValidationChange(const v1::JobSpec& job, bool other_rows,
+                             const v1::CheckpointManifest& manifest);
 // The checkpoint has no course, and the program has another number of ranks.
 std::string RanksChange(const v1::JobSpec& job,
                         const v1::CheckpointManifest& manifest);

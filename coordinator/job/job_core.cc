@@ -50,7 +50,8 @@ void JobCore::Restore(const Predecessor& predecessor) {
   reports_.Restore(state, predecessor.recorded, predecessor.evaluations, now());
   evaluations_.Restore(predecessor.evaluations, state.evaluations());
   (void)evaluations_.Declared();  // the predecessor has told
-  news_.Restore(predecessor.events, predecessor.recorded.step);
+  news_.Restore(predecessor.events, predecessor.recorded.step,
+                state.first_loss());
   state_.KnowBegun(predecessor.recorded.step);
   requests_.Restore();
   if (state_.plan() != nullptr) taken_over_epoch_ = state_.plan()->epoch();
@@ -60,6 +61,9 @@ void JobCore::Commit() {
   if (saver_.deposed()) return;
   v1::CoordinatorState small = state_.SaveSmall();
   small.set_started_micros(started_micros_);
+  if (news_.first_loss().step() > 0) {
+    *small.mutable_first_loss() = news_.first_loss();
+  }
   if (evaluations_.decisions().decides()) {
     evaluations_.decisions().Save(kMaxStep, small.mutable_evaluations());
   }

@@ -104,6 +104,7 @@ class JobCore {
   const JobEnding& ending() const { return ending_; }
   const Rendezvous& rendezvous() const { return rendezvous_; }
   const EventHistory& events() const { return news_.events(); }
+  const v1::FirstLoss& first_loss() const { return news_.first_loss(); }
   const StateSaver& saver() const { return saver_; }
   int64_t now() const { return clock_->NowMicros(); }
 

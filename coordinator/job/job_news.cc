@@ -15,9 +15,27 @@ namespace {
 // Limit of notices that wait to be shown; the log has all of them.
 constexpr size_t kMaxNotices = 1000;
 
+// Whether the losses of both jobs can be compared.
+bool HasSameLosses(const v1::JobSpec& a, const v1::JobSpec& b) {
+  return a.data().train().SerializeAsString() ==
+             b.data().train().SerializeAsString() &&
+         a.training().loss().SerializeAsString() ==
+             b.training().loss().SerializeAsString();
+}
+
 }  // namespace
 
-void JobNews::Restore(const std::vector<HistoryEvent>& events, int64_t step) {
+JobNews::JobNews(JobState* state, WorkerReports* reports)
+    : state_(*state), reports_(*reports) {
+  const auto& manifest = state_.options().start.manifest;
+  if (manifest && HasSameLosses(manifest->job(), state_.options().job)) {
+    divergence_.Begin(manifest->first_loss());
+  }
+}
+
+void JobNews::Restore(const std::vector<HistoryEvent>& events, int64_t step,
+                      const v1::FirstLoss& first) {
+  if (first.step() > 0) divergence_.Begin(first);
   events_.Continue(events, step);
   logged_phase_ = state_.life().phase();
 }

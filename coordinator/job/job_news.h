@@ -40,11 +40,11 @@ struct JobUpdate {
 class JobNews {
  public:
   // Both must outlive this object.
-  JobNews(JobState* state, WorkerReports* reports)
-      : state_(*state), reports_(*reports) {}
+  JobNews(JobState* state, WorkerReports* reports);
 
   // Continues after an earlier coordinator, which recorded steps up to `step`.
-  void Restore(const std::vector<HistoryEvent>& events, int64_t step);
+  void Restore(const std::vector<HistoryEvent>& events, int64_t step,
+               const v1::FirstLoss& first);
   void Note(std::string notice);
   void Note(std::vector<std::string> notices);
   // The state may be seen: logs a phase that is new, and returns whether it is.
@@ -58,6 +58,8 @@ class JobNews {
   JobUpdate Take(bool held);
   void Show(v1::JobPhase phase) { shown_phase_ = phase; }
   const EventHistory& events() const { return events_; }
+  // Without a step before the first step's end.
+  const v1::FirstLoss& first_loss() const { return divergence_.first(); }
 
  private:
   void WatchSteps(const std::vector<StepRecord>& steps);

@@ -29,10 +29,12 @@ std::string Mark(const v1::CoordinatorState& state, uint64_t revision) {
 }
 
 // The part of the state that must be saved before it takes effect. Members send
-// the last evaluations again. Without the newest checkpoint a successor goes
-// back to an older one, which is kept until the newest is saved.
+// the last evaluations again, and the first loss only serves a notice. Without
+// the newest checkpoint a successor goes back to an older one, which is kept
+// until the newest is saved.
 std::string MarkAhead(v1::CoordinatorState state, uint64_t revision) {
   state.clear_evaluations();
+  state.clear_first_loss();
   state.clear_restore_step();
   state.clear_restore_from();
   return Mark(state, revision);

@@ -30,6 +30,9 @@ std::optional<PendingManifest> JobOutput::NextManifest() {
   if (!pending) return pending;
   job_.core.evaluations().decisions().Save(
       pending->manifest.step(), pending->manifest.mutable_evaluations());
+  if (job_.core.first_loss().step() > 0) {
+    *pending->manifest.mutable_first_loss() = job_.core.first_loss();
+  }
   return pending;
 }
 

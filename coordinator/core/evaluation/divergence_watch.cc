@@ -19,23 +19,23 @@ void DivergenceWatch::Add(int64_t step, double loss) {
         step, loss);
     return;
   }
-  if (first_step_ == 0) {
-    first_step_ = step;
-    first_ = loss;
+  if (first_.step() == 0) {
+    first_.set_step(step);
+    first_.set_loss(loss);
   }
   last_.push_back(loss);
   if (static_cast<int64_t>(last_.size()) > kWindow) last_.pop_front();
-  if (static_cast<int64_t>(last_.size()) < kWindow || first_ <= 0) return;
+  if (static_cast<int64_t>(last_.size()) < kWindow || first_.loss() <= 0)
+    return;
   const double mean =
       std::accumulate(last_.begin(), last_.end(), 0.0) / kWindow;
-  if (mean <= kFactor * first_) return;
+  if (mean <= kFactor * first_.loss()) return;
   told_ = true;
   notice_ = absl::StrFormat(
       "training diverges: the mean loss of the last %d steps to step %d is "
       "%.4g, that of step %d was %.4g; a lower learning_rate or a clip_norm "
-      "may "
-      "help",
-      kWindow, step, mean, first_step_, first_);
+      "may help",
+      kWindow, step, mean, first_.step(), first_.loss());
 }
 
 std::string DivergenceWatch::TakeNotice() { return std::exchange(notice_, ""); }

@@ -5,15 +5,21 @@
 #include <deque>
 #include <string>
 
+#include "tributary/v1/checkpoint.pb.h"
+
 namespace tributary {
 
 // Notices when training diverges: the loss of a step is not a number, or the
-// mean of the last kWindow losses is above kFactor times the first one. A plain
-// object.
+// mean of the last kWindow losses is above kFactor times the first one of the
+// job, or of the first job in a chain of resumed ones. A plain object.
 class DivergenceWatch {
  public:
   static constexpr int64_t kWindow = 10;
   static constexpr double kFactor = 10;
+
+  // Continues after this first loss; one without a step is unknown.
+  void Begin(const v1::FirstLoss& first) { first_ = first; }
+  const v1::FirstLoss& first() const { return first_; }
 
   // The mean loss of a step, in the order of steps.
   void Add(int64_t step, double loss);
@@ -23,8 +29,7 @@ class DivergenceWatch {
   std::string TakeNotice();
 
  private:
-  int64_t first_step_ = 0;  // 0: none has come
-  double first_ = 0;
+  v1::FirstLoss first_;      // its step is 0 before the first one
   std::deque<double> last_;  // at most kWindow
   bool told_ = false;
   std::string notice_;

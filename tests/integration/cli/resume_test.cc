@@ -345,6 +345,34 @@ cluster: {servers: 1, workers: 1}
   EXPECT_THAT(resume("changed"), HasSubstr(kTold));
 }
 
+TEST_F(ResumeTest, ItTellsThatValidationRowsMayHaveTrained) {
+  Train(8, "first");
+  constexpr char kTold[] = "the checkpoint may have been trained on some";
+  EXPECT_EQ(Resume("first", "fraction", {"--set", "data.validation=0.25"}), 0)
+      << output_;
+  EXPECT_THAT(output_, HasSubstr(kTold));
+  ASSERT_EQ(Resume("fraction", "same", {"--set", "training.epochs=3"}), 0)
+      << output_;
+  EXPECT_THAT(output_, Not(HasSubstr(kTold)));
+  ASSERT_EQ(
+      Resume("fraction", "shuffled",
+             {"--set", "training.epochs=3", "--set", "data.shuffle.seed=5"}),
+      0)
+      << output_;
+  EXPECT_THAT(output_, HasSubstr(kTold));
+}
+
+TEST_F(ResumeTest, TheFirstLossOfTheJobBeforeTellsWhetherItDiverges) {
+  Train(3, "first");
+  EXPECT_EQ(Resume("first", "second",
+                   {"--set", "training.optimizer.sgd.learning_rate=0.5"}),
+            0)
+      << output_;
+  EXPECT_THAT(output_, HasSubstr("training diverges: the mean loss of the last "
+                                 "10 steps"));
+  EXPECT_THAT(output_, HasSubstr(", that of step 1 was "));
+}
+
 TEST_F(ResumeTest, CheckpointsAreFoundWhereTheRunsJobPutThem) {
   Write("job.yaml", kTwoEpochs);
   ASSERT_EQ(Run({"train", "job.yaml", "--run-dir", "first", "--set",

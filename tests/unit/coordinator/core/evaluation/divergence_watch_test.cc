@@ -33,6 +33,19 @@ TEST(DivergenceWatchTest, TheFirstStepsMayDivergeAlready) {
   EXPECT_THAT(watch.TakeNotice(), HasSubstr("that of step 1 was 2.3"));
 }
 
+// The loss of a single step of a trained model may be far below the others.
+TEST(DivergenceWatchTest, AResumedJobIsComparedWithTheFirstStepOfAll) {
+  DivergenceWatch before;
+  before.Add(1, 4.6);
+  DivergenceWatch resumed;
+  resumed.Begin(before.first());
+  resumed.Add(1097, 0.0002);
+  for (int64_t step = 1098; step <= 1110; ++step) resumed.Add(step, 0.003);
+  EXPECT_EQ(resumed.TakeNotice(), "");
+  for (int64_t step = 1111; step <= 1130; ++step) resumed.Add(step, 50);
+  EXPECT_THAT(resumed.TakeNotice(), HasSubstr("that of step 1 was 4.6"));
+}
+
 TEST(DivergenceWatchTest, OneBadBatchIsNoDivergence) {
   DivergenceWatch watch;
   for (int64_t step = 1; step <= 100; ++step) {
