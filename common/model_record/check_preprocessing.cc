@@ -3,6 +3,8 @@
 
 #include <cmath>
 #include <cstdint>
+#include <set>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "common/status/status_macros.h"
@@ -139,8 +141,11 @@ absl::Status CheckPreprocessing(const v1::Preprocessing& preprocessing) {
       (preprocessing.source() == "text") != preprocessing.has_text()) {
     return Error("source does not fit the fields");
   }
-  if (!Ascends(preprocessing.class_names())) {
-    return Error("class_names do not ascend");
+  std::set<std::string> classes;
+  for (const std::string& name : preprocessing.class_names()) {
+    if (!classes.insert(name).second) {
+      return Error("class_names has a name twice");
+    }
   }
   if (preprocessing.has_text()) {
     return CheckText(preprocessing.text(), elements);

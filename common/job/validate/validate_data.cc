@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <string>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "common/job/sources/source_kind.h"
 #include "common/job/validate/validate.h"
@@ -48,6 +49,13 @@ absl::Status ValidateBeside(const Places& places, const std::string& path,
       train.synthetic().kind() != source.synthetic().kind()) {
     const std::string kind = path + ".synthetic.kind";
     return places.Error(kind, kind, " differs from data.train's");
+  }
+  if (!absl::c_equal(source.csv().classes(), train.csv().classes())) {
+    const std::string classes = path + ".csv.classes";
+    return places.Error(classes, classes,
+                        " wants the classes of data.train in their order: name "
+                        "them in data.train.csv.classes, and leave out ",
+                        classes);
   }
   return absl::OkStatus();
 }

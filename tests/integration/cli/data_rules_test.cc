@@ -269,6 +269,29 @@ TEST_F(ClassWeightsTest, BalancedClassesAreEquallyProbableAtTheEnd) {
               test["loss"].get<double>(), 1e-6);
 }
 
+TEST_F(ClassWeightsTest, NamedClassesKeepTheirOrder) {
+  ASSERT_EQ(Train({"--set", "data.train.csv.classes=[hot, cold]", "--set",
+                   "training.steps=20"}),
+            0)
+      << output_;
+  const json model = Json("run/model.json");
+  EXPECT_EQ(model["preprocessing"]["class_names"], (json{"hot", "cold"}));
+  EXPECT_EQ(model["loss"]["cross_entropy"]["class_weights"],
+            (json{2.0, 12.0 / 18}));
+  ASSERT_EQ(Run({"predict", Path("run"), Path("rare.csv")}), 0) << output_;
+  EXPECT_THAT(output_, HasSubstr("prediction,probability_hot,"
+                                 "probability_cold\n"));
+  ASSERT_EQ(Run({"evaluate", Path("run"), "--json"}), 0) << output_;
+  EXPECT_NEAR(json::parse(output_)["metrics"]["loss"].get<double>(),
+              Json("run/summary.json")["test"]["loss"].get<double>(), 1e-6);
+  EXPECT_EQ(Run({"train", "--resume", Path("run"), "--run-dir", Path("again"),
+                 "--set", "data.train.csv.classes=[cold, hot]", "--set",
+                 "data.test.csv.classes=[]", "--set", "training.steps=40"}),
+            1);
+  EXPECT_THAT(output_, HasSubstr("the classes of the training data are not "
+                                 "those of the checkpoint"));
+}
+
 // The three workers have 4 rows each: one of them has three hot ones.
 TEST_F(ClassWeightsTest, OneWorkerAndThreeTrainAlike) {
   ASSERT_EQ(Train({"--set", "training.steps=20"}), 0) << output_;

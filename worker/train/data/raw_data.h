@@ -34,7 +34,7 @@ struct Targets {
   int64_t width = 1;                     // values per row
   std::vector<int64_t> labels;           // [rows], kClass
   std::vector<float> values;             // [rows, width], kBinary and kReal
-  std::vector<std::string> class_names;  // sorted; empty: classes are numbers
+  std::vector<std::string> class_names;  // of class i; empty: numbers
 
   std::string name;  // the file of the targets; empty: that of the samples
   Rounding rounding;

@@ -111,8 +111,23 @@ TEST(DataJobTest, ATestSourceInheritsTheClasses) {
   };
   EXPECT_THAT(classes(train + "\n  test: {csv: {path: b.csv}}"),
               ElementsAre("none", "7", "mild"));
-  EXPECT_THAT(classes(train + "\n  test: {csv: {path: b.csv, classes: [a]}}"),
-              ElementsAre("a"));
+  EXPECT_THAT(classes(train + "\n  test: {csv: {path: b.csv, classes: "
+                              "[none, 7, mild]}}"),
+              ElementsAre("none", "7", "mild"));
+}
+
+TEST(DataJobTest, OtherClassesOfATestSourceAreTold) {
+  for (const char* classes : {"[a]", "[mild, none]"}) {
+    EXPECT_THAT(
+        DataError(absl::StrCat(
+            Csv("classes: [none, mild]"),
+            "\n  test: {csv: {path: b.csv, classes: ", classes, "}}")),
+        StatusIs(absl::StatusCode::kInvalidArgument,
+                 "job.yaml:8: data.test.csv.classes wants the classes of "
+                 "data.train in their order: name them in "
+                 "data.train.csv.classes, and leave out "
+                 "data.test.csv.classes"));
+  }
 }
 
 TEST(DataJobTest, WrongClassesAreTold) {

@@ -166,8 +166,15 @@ TEST(CheckPreprocessingTest, ContradictionsAreRefused) {
           "one character as delimiter");
   refused([](v1::Preprocessing* p) { p->set_source("text"); },
           "source does not fit");
-  refused([](v1::Preprocessing* p) { p->set_class_names(0, "eel"); },
-          "class_names do not ascend");
+  refused(
+      [](v1::Preprocessing* p) { p->set_class_names(0, p->class_names(1)); },
+      "class_names has a name twice");
+}
+
+TEST(CheckPreprocessingTest, ClassesMayStandInAnyOrder) {
+  v1::Preprocessing table = Table();
+  table.mutable_class_names()->SwapElements(0, 1);
+  TRIBUTARY_EXPECT_OK(CheckPreprocessing(table));
 }
 
 TEST(CheckPreprocessingTest, FillValuesFitTheNumericColumns) {

@@ -30,11 +30,11 @@ std::vector<std::string> WordList::Sorted() const {
 
 std::vector<int32_t> WordList::PlacesIn(
     const std::vector<std::string>& texts) const {
-  std::vector<int32_t> places;
-  for (const Word& word : words_) {
-    const auto place = std::lower_bound(texts.begin(), texts.end(), word.text);
-    const bool found = place != texts.end() && *place == word.text;
-    places.push_back(found ? static_cast<int32_t>(place - texts.begin()) : -1);
+  std::vector<int32_t> places(words_.size(), -1);
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const auto found = numbers_.find(texts[i]);
+    if (found != numbers_.end())
+      places[found->second] = static_cast<int32_t>(i);
   }
   return places;
 }

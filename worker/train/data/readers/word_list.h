@@ -27,7 +27,7 @@ class WordList {
 
   // The texts, sorted by bytes.
   std::vector<std::string> Sorted() const;
-  // The index of each word in the sorted `texts`, or -1.
+  // The index of each word in `texts`, which are all different, or -1.
   std::vector<int32_t> PlacesIn(const std::vector<std::string>& texts) const;
 
  private:

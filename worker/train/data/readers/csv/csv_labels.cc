@@ -62,12 +62,8 @@ absl::Status CsvLabels::CheckWords() const {
 }
 
 std::vector<std::string> CsvLabels::Classes() const {
-  if (options_.classes.empty()) {
-    return AreNumbers() ? std::vector<std::string>() : words_.Sorted();
-  }
-  std::vector<std::string> classes = options_.classes;
-  std::sort(classes.begin(), classes.end());
-  return classes;
+  if (!options_.classes.empty()) return options_.classes;
+  return AreNumbers() ? std::vector<std::string>() : words_.Sorted();
 }
 
 bool CsvLabels::AreNumbers() const {

@@ -43,7 +43,8 @@ class CsvLabels {
   absl::Status CheckWords() const;
 
   const WordList& words() const { return words_; }
-  // The names of the classes, sorted; empty: every label is a number.
+  // Class i has the i-th name: as the job lists them, or sorted by bytes.
+  // Empty: every label is a number.
   std::vector<std::string> Classes() const;
   // The value of each word. An error for one that is not among the classes of
   // the training data.

@@ -21,7 +21,7 @@ struct CsvOptions {
   RowRange range;  // counts the rows that are skipped, too
   CsvMissing missing;
   std::vector<double> offsets = {};  // as in RawData
-  std::vector<std::string> classes;  // empty: the training data's labels
+  std::vector<std::string> classes;  // in order; empty: the labels, sorted
 };
 
 // The training file: which columns it has, and its words, which the test file
@@ -32,7 +32,7 @@ struct CsvWords {
   CsvColumnRoles roles;
   // For each categorical column in order, its words sorted by bytes.
   std::vector<std::vector<std::string>> categories;
-  // Sorted; empty when the labels are numbers.
+  // Class i has the i-th name; empty when the labels are numbers.
   std::vector<std::string> classes;
 };
 
@@ -40,11 +40,12 @@ struct CsvWords {
 // rows of one file follow those of the file before. Features are the numeric
 // columns, then a one-hot block per categorical column. Labels are numbers; if
 // any label is not a number that the kind takes, or the options name classes,
-// all are words, and class i is the i-th sorted word (kBinary needs exactly
-// two). Where missing values are filled, their numbers are NaN until
-// FillMissing. InvalidArgument with file, line and column for a label that is
-// missing or looks like that without being one of the named classes, and for a
-// field that is not a finite number where one is needed.
+// all are words, and class i is the i-th name of the options, or without names
+// the i-th sorted word (kBinary needs exactly two). Where missing values are
+// filled, their numbers are NaN until FillMissing. InvalidArgument with file,
+// line and column for a label that is missing or looks like that without being
+// one of the named classes, and for a field that is not a finite number where
+// one is needed.
 absl::StatusOr<RawData> ReadTrainingCsv(const InputFiles& files,
                                         const CsvOptions& options,
                                         TargetKind kind, CsvWords* words);

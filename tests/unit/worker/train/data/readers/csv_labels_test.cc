@@ -102,11 +102,27 @@ TEST_F(CsvLabelsTest, NamedClassesAreLabelsWhateverTheyLookLike) {
   options_.classes = {"none", "?", "mild"};
   const auto data = ReadLabels({"none", "mild", "?", "none"});
   ASSERT_TRUE(data.ok()) << data.status();
-  EXPECT_THAT(data->targets.class_names, ElementsAre("?", "mild", "none"));
-  EXPECT_THAT(data->targets.labels, ElementsAre(2, 1, 0, 2));
+  EXPECT_THAT(data->targets.class_names, ElementsAre("none", "?", "mild"));
+  EXPECT_THAT(data->targets.labels, ElementsAre(0, 2, 1, 0));
   EXPECT_TRUE(ReadTestLabel("none").ok());
   options_.missing.kind = Kind::kSkip;
   EXPECT_EQ(ReadLabels({"none", "", "?"})->rows, 2);
+}
+
+TEST_F(CsvLabelsTest, NamedClassesKeepTheirOrder) {
+  options_.classes = {"low", "mid", "high"};
+  const auto data = ReadLabels({"high", "low", "mid"});
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_THAT(data->targets.class_names, ElementsAre("low", "mid", "high"));
+  EXPECT_THAT(data->targets.labels, ElementsAre(2, 0, 1));
+  EXPECT_THAT(ReadTestLabel("mid")->targets.labels, ElementsAre(1));
+  // The second of two is the positive one.
+  options_.classes = {"yes", "no"};
+  const auto binary = ReadLabels({"no", "yes"}, TargetKind::kBinary);
+  ASSERT_TRUE(binary.ok()) << binary.status();
+  EXPECT_THAT(binary->targets.values, ElementsAre(1, 0));
+  EXPECT_THAT(ReadTestLabel("no", TargetKind::kBinary)->targets.values,
+              ElementsAre(1));
 }
 
 TEST_F(CsvLabelsTest, NamedClassesMakeWordsOfNumbers) {

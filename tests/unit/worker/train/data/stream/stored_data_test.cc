@@ -220,7 +220,8 @@ TEST(StoredDataTest, TablesWithCategoriesAndMissingValues) {
   for (const char* missing :
        {"mean: true", "median: true", "constant: -1", "skip: true"}) {
     const std::string holes =
-        "missing { " + std::string(missing) + " texts: 'NA' } ";
+        "missing { " + std::string(missing) +
+        " texts: 'NA' } classes: 'dog' classes: 'cow' classes: 'cat' ";
     ExpectSameData("train { csv { path: '" + one + "' path: '" + two + "' " +
                        columns + holes +
                        "first_row: 13 } } test { csv { path: '" + test + "' " +
