@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "tests/testing/paths.h"
 #include "tests/testing/process.h"
 #include "tests/testing/temporary_folder.h"
@@ -117,6 +118,77 @@ TEST_F(DataRulesTest, SkippedRowsAreNeitherTrainedNorEvaluated) {
   EXPECT_THAT(output_, HasSubstr("new.csv: line 3: column 1 (\"y\"): wanted a "
                                  "value, because the model was trained without "
                                  "rows that lack one (missing: skip)"));
+}
+
+// Half of the rows have no x, so the metrics depend on what replaces it.
+class OwnFieldsTest : public DataRulesTest {
+ protected:
+  void SetUp() override {
+    DataRulesTest::SetUp();
+    std::string rows;
+    for (int i = 0; i < 40; ++i) {
+      absl::StrAppend(&rows,
+                      i % 2 == 0   ? "NA"
+                      : i % 4 == 1 ? "0.2"
+                                   : "10.2",
+                      ",0.1,blue,cold\n");
+    }
+    Write("test.csv", "x,y,colour,label\n" + rows);
+    Write("bare.csv", absl::StrReplaceAll(rows, {{",", ";"}}));
+  }
+
+  // Trains with a test source that has these fields, and evaluates the run.
+  void ExpectTheMetricsOfTheRun(const std::string& file,
+                                const std::string& fields,
+                                const std::vector<std::string>& more = {}) {
+    SCOPED_TRACE(fields);
+    const std::string run = absl::StrCat("run", ++runs_);
+    std::vector<std::string> words = {
+        "train",
+        Path("job.yaml"),
+        "--run-dir",
+        Path(run),
+        "--set",
+        "data.test={csv: {path: " + Path(file) + ", " + fields + "}}",
+        "--set",
+        "training.epochs=2"};
+    words.insert(words.end(), more.begin(), more.end());
+    ASSERT_EQ(Run(words), 0) << output_;
+    const json summary = Json(run + "/summary.json");
+    ASSERT_EQ(Run({"evaluate", Path(run), "--json"}), 0) << output_;
+    const json evaluated = json::parse(output_);
+    EXPECT_EQ(evaluated["rows"], summary["evaluations"][0]["samples"]);
+    for (const char* metric : {"loss", "accuracy"}) {
+      EXPECT_NEAR(evaluated["metrics"][metric].get<double>(),
+                  summary["test"][metric].get<double>(), 1e-5);
+    }
+  }
+
+  int runs_ = 0;
+};
+
+TEST_F(OwnFieldsTest, EvaluateReadsATestSourceAsTheRunHasReadIt) {
+  ExpectTheMetricsOfTheRun("test.csv", "missing: {constant: 9, texts: NA}");
+  ExpectTheMetricsOfTheRun("test.csv", "missing: {median: true, texts: NA}");
+  ExpectTheMetricsOfTheRun(
+      "test.csv", "missing: {skip: true, texts: NA}, first_row: 3, rows: 9");
+  ExpectTheMetricsOfTheRun("test.csv", "normalize: {mean: 0, std: 1}");
+  const std::string bare =
+      "delimiter: ';', header: false, columns: {label: '3', numeric: ['0', "
+      "'1'], categorical: '2'}";
+  ExpectTheMetricsOfTheRun("bare.csv", bare);
+  ExpectTheMetricsOfTheRun("bare.csv", bare, {"--set", "data.stream={}"});
+}
+
+// The median of the training rows is not in model.json.
+TEST_F(OwnFieldsTest, ChangedTrainingRowsAreTold) {
+  ExpectTheMetricsOfTheRun("test.csv", "missing: {median: true, texts: NA}");
+  Write("points.csv", Points() + "1,1,red,hot\n");
+  EXPECT_EQ(Run({"evaluate", Path("run1")}), 2);
+  EXPECT_THAT(output_, HasSubstr("points.csv has changed since the run: what "
+                                 "the test source, which has fields of its "
+                                 "own, takes from it is not known; name the "
+                                 "file of that source as INPUT"));
 }
 
 TEST_F(DataRulesTest, WithoutARuleAMissingValueIsAnErrorThatNamesTheRule) {

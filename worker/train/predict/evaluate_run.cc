@@ -15,6 +15,7 @@
 #include "common/job/sources/source_kind.h"
 #include "common/status/status_macros.h"
 #include "worker/train/data/open_data.h"
+#include "worker/train/data/read_source.h"
 #include "worker/train/model/evaluator.h"
 #include "worker/train/model/loss.h"
 #include "worker/train/predict/confusion.h"
@@ -30,7 +31,8 @@ using FillBatch = std::function<absl::Status(Batch*)>;
 struct EvaluatedData {
   std::string name;
   FillBatch fill;
-  std::shared_ptr<InputRows> input;  // null: generated data
+  std::shared_ptr<InputRows> input;        // null: opened as the run opened it
+  std::vector<std::string> warnings = {};  // beside those of `input`
 };
 
 EvaluatedData FromInput(const Predictor* predictor,
@@ -77,8 +79,7 @@ InputOptions OptionsOf(const v1::DataSource& source, TargetKind kind) {
   return options;
 }
 
-// All rows of a set that is in memory.
-absl::StatusOr<EvaluatedData> FromMemory(
+absl::StatusOr<EvaluatedData> FromDataset(
     const Predictor* predictor, const std::shared_ptr<const Dataset>& data) {
   if (data->target_kind() == TargetKind::kClass) {
     TRIBUTARY_RETURN_IF_ERROR(data->CheckClasses(predictor->outputs()));
@@ -90,8 +91,7 @@ absl::StatusOr<EvaluatedData> FromMemory(
            static_cast<int64_t>(rows.size()) < predictor->max_rows()) {
       rows.push_back((*next)++);
     }
-    data->Gather(rows, batch);
-    return absl::OkStatus();
+    return data->Fetch(rows, batch);
   };
   return EvaluatedData{.name = data->name(), .fill = fill, .input = nullptr};
 }
@@ -112,36 +112,77 @@ absl::StatusOr<EvaluatedData> FromGenerator(const Predictor* predictor,
   SetNormalize(&normalize, spec.mutable_train());
   TRIBUTARY_ASSIGN_OR_RETURN(TrainTest opened,
                              OpenData(spec, predictor->target_kind()));
-  return FromMemory(predictor, std::move(opened.train));
+  return FromDataset(predictor, std::move(opened.train));
 }
 
-// Opens the training source, and what a fraction has taken out of it, as the
-// workers have. InvalidArgument: its rows are not those of the run.
+// Opens the training source, what a fraction has taken out of it, and the
+// source of `set`, as the workers have. InvalidArgument: the training rows are
+// not those of the run.
 absl::StatusOr<TrainTest> OpenTraining(const Predictor* predictor,
-                                       const v1::JobSpec& job) {
+                                       const v1::JobSpec& job,
+                                       const std::string& set) {
   v1::DataSpec spec = job.data();
-  spec.clear_test();
-  if (!spec.validation().has_fraction()) spec.clear_validation();
+  if (set != "test") spec.clear_test();
+  if (set != "validation" && !spec.validation().has_fraction()) {
+    spec.clear_validation();
+  }
   TRIBUTARY_ASSIGN_OR_RETURN(TrainTest opened,
                              OpenData(spec, predictor->target_kind()));
   const uint32_t trained = predictor->record().training_data().checksum();
-  if (trained != 0 && opened.train->checksum() != trained) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        opened.train->name(), " has changed since the run: ",
-        opened.validation ? "its validation rows are not known"
-                          : "name it as INPUT to evaluate what it holds now"));
+  if (trained == 0 || opened.train->checksum() == trained) return opened;
+  std::string advice = "name it as INPUT to evaluate what it holds now";
+  if (spec.validation().has_fraction() && set != "test") {
+    advice = "its validation rows are not known";
+  } else if (set != "train") {
+    advice = absl::StrCat(
+        "what the ", set,
+        " source, which has fields of its own, takes from it "
+        "is not known; name the file of that source as INPUT to read it as the "
+        "training source is read");
   }
-  return opened;
+  return absl::InvalidArgumentError(absl::StrCat(
+      opened.train->name(), " has changed since the run: ", advice));
+}
+
+// Whether the rows of `other` become samples otherwise than those of `train`
+// and of an INPUT, as with another delimiter or rule for missing values.
+bool IsReadInItsOwnWay(const v1::DataSource& train,
+                       const v1::DataSource& other) {
+  const auto fields = [](v1::CsvSource csv) {
+    csv.clear_path();
+    csv.clear_first_row();
+    csv.clear_rows();
+    csv.clear_normalize();  // compared below, for all kinds
+    return csv.SerializeAsString();
+  };
+  return fields(train.csv()) != fields(other.csv()) ||
+         !(NormalizeOptionsOf(train) == NormalizeOptionsOf(other));
+}
+
+// A source with fields of its own, read as the workers have read it.
+absl::StatusOr<EvaluatedData> FromOwnFields(const Predictor* predictor,
+                                            const v1::JobSpec& job,
+                                            const std::string& set) {
+  TRIBUTARY_ASSIGN_OR_RETURN(TrainTest opened,
+                             OpenTraining(predictor, job, set));
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      EvaluatedData data,
+      FromDataset(predictor,
+                  std::move(set == "test" ? opened.test : opened.validation)));
+  data.warnings = std::move(opened.warnings);
+  return data;
 }
 
 // The rows that a fraction has taken out of the training source, or those that
 // it has left there: chosen again, as the workers have chosen them.
 absl::StatusOr<EvaluatedData> FromFraction(const Predictor* predictor,
                                            const v1::JobSpec& job,
-                                           bool validation) {
-  TRIBUTARY_ASSIGN_OR_RETURN(TrainTest opened, OpenTraining(predictor, job));
-  return FromMemory(predictor,
-                    std::move(validation ? opened.validation : opened.train));
+                                           const std::string& set) {
+  TRIBUTARY_ASSIGN_OR_RETURN(TrainTest opened,
+                             OpenTraining(predictor, job, set));
+  return FromDataset(
+      predictor,
+      std::move(set == "validation" ? opened.validation : opened.train));
 }
 
 // The source of a set of the run; null: it has no such set.
@@ -167,7 +208,7 @@ absl::StatusOr<EvaluatedData> OpenEvaluated(const PredictionOptions& options,
       const v1::JobSpec job,
       ReadJobFile(absl::StrCat(options.evaluate, "/job.yaml")));
   if (job.data().validation().has_fraction() && options.data != "test") {
-    return FromFraction(predictor, job, options.data == "validation");
+    return FromFraction(predictor, job, options.data);
   }
   const v1::DataSource* chosen = SourceOf(job.data(), options.data);
   if (chosen == nullptr) {
@@ -177,9 +218,13 @@ absl::StatusOr<EvaluatedData> OpenEvaluated(const PredictionOptions& options,
         job.data().has_validation() ? "validation or " : "", "train"));
   }
   const v1::DataSource& source = *chosen;
+  if (IsReadInItsOwnWay(job.data().train(), source)) {
+    return FromOwnFields(predictor, job, options.data);
+  }
   if (IsGenerated(source)) return FromGenerator(predictor, source);
   if (options.data == "train") {
-    TRIBUTARY_RETURN_IF_ERROR(OpenTraining(predictor, job).status());
+    TRIBUTARY_RETURN_IF_ERROR(
+        OpenTraining(predictor, job, options.data).status());
   }
   const InputOptions input_options =
       OptionsOf(source, predictor->target_kind());
@@ -241,10 +286,14 @@ absl::Status EvaluateRun(const PredictionOptions& options) {
       .evaluation = Evaluation(predictor->record().loss()),
       .confusion = Confusion(predictor->record(), predictor->outputs())};
   TRIBUTARY_RETURN_IF_ERROR(Evaluate(predictor.get(), data, &outcome));
+  std::vector<std::string> warnings = data.warnings;
   if (data.input != nullptr) {
-    for (const std::string& warning : data.input->TakeWarnings()) {
-      std::fprintf(stderr, "tributary: %s\n", warning.c_str());
+    for (std::string& warning : data.input->TakeWarnings()) {
+      warnings.push_back(std::move(warning));
     }
+  }
+  for (const std::string& warning : warnings) {
+    std::fprintf(stderr, "tributary: %s\n", warning.c_str());
   }
   const EvaluationReport report{.data = data.name,
                                 .weights = predictor->weights(),
