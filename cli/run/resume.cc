@@ -20,6 +20,7 @@
 #include "common/job/job_difference.h"
 #include "common/job/job_file.h"
 #include "common/job/resolve.h"
+#include "common/plan/plan_codec.h"
 #include "common/status/place.h"
 #include "common/status/status_macros.h"
 #include "coordinator/run/run_lock.h"
@@ -139,7 +140,8 @@ absl::Status CheckResumes(const v1::JobSpec& job, const ResumePoint& point) {
       CheckGoesOn(job, {.job = manifest.job(),
                         .step = manifest.step(),
                         .has_state = manifest.state_names_size() > 0,
-                        .course = CourseOf(manifest)}));
+                        .course = CourseOf(manifest),
+                        .parameters = FromProto(manifest.parameters())}));
   if (const std::string changes = ChangesText(manifest.job(), job);
       !changes.empty()) {
     PrintError(absl::StrCat("changed since the checkpoint: ", changes));

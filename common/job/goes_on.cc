@@ -7,12 +7,12 @@
 #include <utility>
 #include <vector>
 
-#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "common/job/job_course.h"
 #include "common/job/job_options.h"
 #include "common/job/optimizer_spec.h"
 #include "common/optimizer/optimizer.h"
+#include "common/optimizer/parameter_group.h"
 #include "common/status/status_macros.h"
 
 namespace tributary {
@@ -55,33 +55,38 @@ bool CountsSteps(const v1::JobSpec& job) {
   return of_step(2) != of_step(1000);
 }
 
-std::vector<std::string> FrozenIn(const v1::JobSpec& job) {
-  std::vector<std::string> patterns;
+// By the first group that names it, as in GroupedOptimizer.
+bool IsFrozen(const v1::JobSpec& job, const ParameterSpec& parameter) {
   for (const v1::ParameterGroupSpec& group :
        job.training().parameter_groups()) {
-    if (!group.frozen()) continue;
-    patterns.insert(patterns.end(), group.parameters().begin(),
-                    group.parameters().end());
+    const ParameterGroup names{
+        .parameters = {group.parameters().begin(), group.parameters().end()}};
+    if (names.Names(parameter)) return group.frozen();
   }
-  return patterns;
+  return false;
 }
 
-// The states of frozen parameters are those of before the first step.
+// The states of a frozen parameter are those of before it was frozen. Running
+// averages have no states.
 absl::Status CheckFrozen(const v1::JobSpec& job, const GoesOnFrom& from) {
   if (from.step == 0 || !from.has_state || !CountsSteps(job)) {
     return absl::OkStatus();
   }
-  const std::vector<std::string> frozen = FrozenIn(job);
-  for (const std::string& pattern : FrozenIn(from.job)) {
-    if (absl::c_linear_search(frozen, pattern)) continue;
+  for (const ParameterSpec& parameter : from.parameters) {
+    if (parameter.is_running() || !IsFrozen(from.job, parameter) ||
+        IsFrozen(job, parameter)) {
+      continue;
+    }
+    const std::string optimizer = OptimizerName(job.training().optimizer());
+    const bool slice = !parameter.whole_name.empty();
     return absl::FailedPreconditionError(absl::StrCat(
-        "training.parameter_groups: ", pattern,
-        " was frozen before the "
-        "checkpoint, so ",
-        OptimizerName(job.training().optimizer()),
-        " has no averages of its gradients and would take far too large steps: "
-        "keep it frozen, or take the weights alone, by tributary export and "
-        "model.initialize_from"));
+        "training.parameter_groups: ",
+        slice ? parameter.whole_name : parameter.name,
+        " was frozen before the checkpoint: the averages that ", optimizer,
+        " keeps of its gradients stood still, but ", optimizer,
+        " corrects them by the number of all steps of the job, so its next "
+        "steps would have a wrong size: keep it frozen, or take the weights "
+        "alone, by tributary export and model.initialize_from"));
   }
   return absl::OkStatus();
 }

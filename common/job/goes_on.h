@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "common/base/data_course.h"
+#include "common/base/parameter_spec.h"
 #include "tributary/v1/job.pb.h"
 
 namespace tributary {
@@ -15,11 +16,13 @@ struct GoesOnFrom {
   int64_t step = 0;
   bool has_state = false;  // it holds optimizer state
   DataCourse course = {};  // empty: unknown
+  ParameterSpecs parameters = {};
 };
 
 // FailedPrecondition, with advice, when `job` cannot continue exactly from the
-// checkpoint: its optimizer has other states, it ends before that step, its
-// batches do not fit the remaining rows of the epoch, or it uses local_sgd.
+// checkpoint: its optimizer has other states, or corrects those of a parameter
+// that is no longer frozen, it ends before that step, its batches do not fit
+// the remaining rows of the epoch, or it uses local_sgd.
 // With local_sgd the servers' state is the outer optimizer's, and an update
 // completes a whole period.
 absl::Status CheckGoesOn(const v1::JobSpec& job, const GoesOnFrom& from);

@@ -61,7 +61,7 @@ TEST(LeavesCheckpointAtEndTest, OfWholeRoundsOfLocalSgd) {
   EXPECT_FALSE(LeavesCheckpointAtEnd(job, 0, 13));
 }
 
-v1::JobSpec Freezing(bool adam, const std::vector<std::string>& patterns) {
+v1::JobSpec WithOptimizer(bool adam) {
   v1::JobSpec job;
   v1::OptimizerSpec* optimizer = job.mutable_training()->mutable_optimizer();
   if (adam) {
@@ -70,29 +70,66 @@ v1::JobSpec Freezing(bool adam, const std::vector<std::string>& patterns) {
   } else {
     optimizer->mutable_sgd()->set_momentum(0.9);
   }
-  v1::ParameterGroupSpec* group =
-      job.mutable_training()->add_parameter_groups();
-  group->set_frozen(true);
-  for (const std::string& one : patterns) group->add_parameters(one);
   return job;
+}
+
+void AddGroup(const std::vector<std::string>& patterns, bool frozen,
+              v1::JobSpec* job) {
+  v1::ParameterGroupSpec* group =
+      job->mutable_training()->add_parameter_groups();
+  group->set_frozen(frozen);
+  for (const std::string& one : patterns) group->add_parameters(one);
+}
+
+v1::JobSpec Freezing(bool adam, const std::vector<std::string>& patterns) {
+  v1::JobSpec job = WithOptimizer(adam);
+  AddGroup(patterns, /*frozen=*/true, &job);
+  return job;
+}
+
+absl::Status CheckUnfreezing(const v1::JobSpec& now, const v1::JobSpec& before,
+                             int64_t step = 13) {
+  return CheckGoesOn(
+      now, {.job = before,
+            .step = step,
+            .has_state = true,
+            .parameters = {{.name = "0.weight"},
+                           {.name = "0.bias"},
+                           {.name = "0.running_mean", .running_momentum = 0.1},
+                           {.name = "1.weight@1", .whole_name = "1.weight"},
+                           {.name = "1.bias"}}});
 }
 
 // Adam's correction would count the steps of the others.
 TEST(CheckGoesOnTest, AdamCannotGoOnWithWhatWasFrozen) {
-  const auto check = [](const v1::JobSpec& now, const v1::JobSpec& before,
-                        int64_t step = 13) {
-    return CheckGoesOn(now, {.job = before, .step = step, .has_state = true});
-  };
   const v1::JobSpec both = Freezing(true, {"0.*", "1.bias"});
   const v1::JobSpec one = Freezing(true, {"1.bias"});
-  EXPECT_THAT(check(one, both),
+  EXPECT_THAT(CheckUnfreezing(one, both),
               StatusIs(absl::StatusCode::kFailedPrecondition,
-                       "0.* was frozen before the checkpoint"));
-  TRIBUTARY_EXPECT_OK(check(both, both));
-  TRIBUTARY_EXPECT_OK(check(both, one));
-  TRIBUTARY_EXPECT_OK(check(one, both, /*step=*/0));
+                       "0.weight was frozen before the checkpoint"));
+  TRIBUTARY_EXPECT_OK(CheckUnfreezing(both, both));
+  TRIBUTARY_EXPECT_OK(CheckUnfreezing(both, one));
+  TRIBUTARY_EXPECT_OK(CheckUnfreezing(one, both, /*step=*/0));
   TRIBUTARY_EXPECT_OK(
-      check(Freezing(false, {"1.bias"}), Freezing(false, {"0.*"})));
+      CheckUnfreezing(Freezing(false, {"1.bias"}), Freezing(false, {"0.*"})));
+}
+
+TEST(CheckGoesOnTest, TheFirstGroupThatNamesAParameterFreezesIt) {
+  const v1::JobSpec before = Freezing(true, {"0.*"});
+  // The same parameters in other words; the running average has no states.
+  TRIBUTARY_EXPECT_OK(
+      CheckUnfreezing(Freezing(true, {"0.weight", "*0.bias"}), before));
+  // The same words, but another group names the bias before.
+  v1::JobSpec trains = WithOptimizer(true);
+  AddGroup({"*.bias"}, /*frozen=*/false, &trains);
+  AddGroup({"0.*"}, /*frozen=*/true, &trains);
+  EXPECT_THAT(CheckUnfreezing(trains, before),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       "0.bias was frozen before the checkpoint"));
+  TRIBUTARY_EXPECT_OK(CheckUnfreezing(Freezing(true, {"0.weight"}), trains));
+  EXPECT_THAT(CheckUnfreezing(before, Freezing(true, {"1.weight"})),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       "1.weight was frozen before the checkpoint"));
 }
 
 TEST(CheckGoesOnTest, OuterAndInnerMomentumAreNotTheSame) {
