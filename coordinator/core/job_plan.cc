@@ -30,6 +30,27 @@ void AddNotice(std::string notice, std::vector<std::string>* notices) {
   if (!notice.empty()) notices->push_back(std::move(notice));
 }
 
+// What a resumed job tells about its residuals; empty: it takes up those of the
+// checkpoint, or neither has any.
+std::string ResidualsChange(const v1::JobSpec& job,
+                            const v1::CheckpointManifest& manifest,
+                            const v1::Plan& plan) {
+  const Strategy strategy = StrategyOf(job);
+  const bool holds_some = manifest.residuals_size() > 0;
+  if (!strategy.error_feedback) {
+    return holds_some ? "the residuals of the checkpoint are left out: this "
+                        "job sends gradients without error feedback"
+                      : "";
+  }
+  std::string why = WhyNoResiduals(manifest, plan);
+  if (holds_some && !strategy.checkpoints_residuals()) {
+    why = "only bsp takes up those of the checkpoint";
+  }
+  return why.empty()
+             ? ""
+             : absl::StrCat("every rank begins with a residual of zero: ", why);
+}
+
 }  // namespace
 
 JobPlan::JobPlan(const v1::JobSpec& job, uint64_t job_id, JobStart start,
@@ -171,19 +192,10 @@ void JobPlan::NoteChanges(std::vector<std::string>* notices) const {
         "the training data are not those of the checkpoint: this run does "
         "not end as the one before it would have ended");
   }
-  if (start_.manifest && start_.manifest->residuals_size() > 0 &&
-      !StrategyOf(job_).checkpoints_residuals()) {
-    notices->push_back(
-        "the residuals of the checkpoint are left out: this job sends "
-        "gradients without error feedback");
-  }
-  if (start_.manifest && StrategyOf(job_).checkpoints_residuals()) {
-    const std::string why =
-        WhyNoResiduals(*start_.manifest, PlanOf(declaration_, job_, {}));
-    if (!why.empty()) {
-      notices->push_back(
-          absl::StrCat("every rank begins with a residual of zero: ", why));
-    }
+  if (start_.manifest) {
+    AddNotice(
+        ResidualsChange(job_, *start_.manifest, PlanOf(declaration_, job_, {})),
+        notices);
   }
   if (!start_.manifest || start_.step == 0) return;
   const int64_t total = declaration_.total_steps();

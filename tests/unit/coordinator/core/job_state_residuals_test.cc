@@ -158,6 +158,21 @@ TEST_F(JobStateResumedResidualsTest, ItTellsWhyResidualsAreLeftOut) {
                           "checkpoint has none"));
 }
 
+TEST_F(JobStateResumedResidualsTest, ThePoliciesBesideBspTakeUpNone) {
+  period_ = 10;
+  EXPECT_THAT(NoticesAfter(Manifest(2)),
+              ElementsAre("every rank begins with a residual of zero: only bsp "
+                          "takes up those of the checkpoint"));
+}
+
+// Their own checkpoints hold none, so that each resume is told.
+TEST_F(JobStateResumedResidualsTest, ThePoliciesBesideBspTellIt) {
+  period_ = 10;
+  EXPECT_THAT(NoticesAfter(Manifest(0)),
+              ElementsAre("every rank begins with a residual of zero: the "
+                          "checkpoint has none"));
+}
+
 TEST_F(JobStateResumedResidualsTest, ThoseOfOtherRanksAreLeftOut) {
   EXPECT_THAT(NoticesAfter(Manifest(3)),
               ElementsAre("every rank begins with a residual of zero: the "
