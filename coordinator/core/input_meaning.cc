@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/job/sources/source_kind.h"
 #include "common/wire/crc32c/crc32c.h"
@@ -26,17 +27,28 @@ class TextsChecksum {
   bool empty_ = true;
 };
 
+// The checksum of the feature columns. A column without a name counts by its
+// position among the columns beside the label; then the lowest bit is 1.
 uint32_t ColumnsOf(const v1::CsvTable& table) {
+  if (table.numeric().empty() && table.categorical().empty()) return 0;
   TextsChecksum columns;
-  if (!table.header()) return 0;
-  for (const v1::CsvColumn& column : table.numeric()) {
+  uint32_t by_position = 0;
+  const auto add = [&](const v1::CsvColumn& column) {
     columns.Add(column.name());
-  }
+    if (!column.name().empty()) return;
+    const bool behind = column.index() > table.label().index();
+    columns.Add(absl::StrCat(column.index() - (behind ? 1 : 0)));
+    by_position = 1;
+  };
+  for (const v1::CsvColumn& column : table.numeric()) add(column);
   columns.Add("");
-  for (const v1::CsvCategories& column : table.categorical()) {
-    columns.Add(column.column().name());
-  }
-  return columns.value();
+  for (const v1::CsvCategories& one : table.categorical()) add(one.column());
+  return std::max((columns.value() & ~1u) | by_position, 2u);
+}
+
+// Names and positions cannot be compared with each other.
+bool HasOtherColumns(uint32_t before, uint32_t now) {
+  return before != 0 && now != 0 && before % 2 == now % 2 && before != now;
 }
 
 }  // namespace
@@ -66,10 +78,7 @@ v1::InputMeaning MeaningOf(const v1::Preprocessing& preprocessing) {
 
 std::string MeaningChange(const v1::InputMeaning& before,
                           const v1::InputMeaning& now) {
-  if (before.columns() != 0 && now.columns() != 0 &&
-      before.columns() != now.columns()) {
-    return "the columns";
-  }
+  if (HasOtherColumns(before.columns(), now.columns())) return "the columns";
   if (before.categories() != now.categories()) return "the categories";
   if (before.classes() != now.classes()) return "the classes";
   return before.vocabulary() != now.vocabulary() ? "the tokens" : "";

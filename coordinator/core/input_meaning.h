@@ -15,7 +15,8 @@ namespace tributary {
 v1::InputMeaning MeaningOf(const v1::Preprocessing& preprocessing);
 
 // Describes what a model of `before` would take for something else, "the
-// classes"; empty: nothing. Columns without names are not compared.
+// classes"; empty: nothing. Columns without names have their positions instead,
+// which are not compared with names.
 std::string MeaningChange(const v1::InputMeaning& before,
                           const v1::InputMeaning& now);
 

@@ -42,10 +42,45 @@ TEST(InputMeaningTest, NamesInTheirOrderAreCompared) {
   EXPECT_EQ(Change(Table({"a", "b"}, {"p", "q"}, {})), "the classes");
 }
 
-TEST(InputMeaningTest, AFileWithoutHeaderHasNoNamesToCompare) {
-  v1::Preprocessing bare = Table({"", ""}, {"p", "q"}, {"no", "yes"});
-  bare.mutable_csv()->set_header(false);
-  EXPECT_EQ(Change(bare), "");
+// A file without header, whose feature and label columns these are.
+v1::Preprocessing Bare(const std::vector<int>& columns, int label) {
+  v1::Preprocessing table;
+  table.mutable_csv()->mutable_label()->set_index(label);
+  for (const int column : columns) {
+    table.mutable_csv()->add_numeric()->set_index(column);
+  }
+  return table;
+}
+
+TEST(InputMeaningTest, ColumnsWithoutNamesHaveTheirPositions) {
+  const v1::InputMeaning before = MeaningOf(Bare({0, 1}, 3));
+  const auto change = [&before](const v1::Preprocessing& now) {
+    return MeaningChange(before, MeaningOf(now));
+  };
+  EXPECT_EQ(change(Bare({0, 1}, 3)), "");
+  EXPECT_EQ(change(Bare({1, 2}, 0)), "");  // the label is elsewhere
+  EXPECT_EQ(change(Bare({1, 0}, 3)), "the columns");
+  EXPECT_EQ(change(Bare({0, 2}, 3)), "the columns");
+  EXPECT_EQ(change(Bare({0, 1, 2}, 3)), "the columns");
+}
+
+TEST(InputMeaningTest, AColumnWhoseNameStandsTwiceHasItsPosition) {
+  v1::Preprocessing before = Table({"", "b"}, {"p"}, {});
+  before.mutable_csv()->mutable_label()->set_index(9);
+  v1::Preprocessing now = before;
+  EXPECT_EQ(MeaningChange(MeaningOf(before), MeaningOf(now)), "");
+  now.mutable_csv()->mutable_numeric(0)->set_index(4);
+  EXPECT_EQ(MeaningChange(MeaningOf(before), MeaningOf(now)), "the columns");
+}
+
+TEST(InputMeaningTest, PositionsAreNotComparedWithNames) {
+  const v1::InputMeaning bare = MeaningOf(Bare({0, 1}, 2));
+  v1::Preprocessing named = Bare({0, 1}, 2);
+  named.mutable_csv()->set_header(true);
+  named.mutable_csv()->mutable_numeric(0)->set_name("a");
+  named.mutable_csv()->mutable_numeric(1)->set_name("b");
+  EXPECT_EQ(MeaningChange(bare, MeaningOf(named)), "");
+  EXPECT_EQ(MeaningChange(MeaningOf(named), bare), "");
 }
 
 TEST(InputMeaningTest, TokensOfTextsAreCompared) {
