@@ -12,6 +12,7 @@
 #include "cli/status/why_text.h"
 #include "cli/terminal/format.h"
 #include "common/status/cause.h"
+#include "common/status/shell_text.h"
 
 namespace tributary {
 namespace {
@@ -335,8 +336,9 @@ WhyAnswer ExplainUnreachable(const KnownJob& known,
                 " has ended without a summary, so it was killed",
                 known.job.run_directory.empty()
                     ? ""
-                    : absl::StrCat("; `tributary checkpoint list ",
-                                   known.job.run_directory,
+                    : absl::StrCat("; `",
+                                   ShellText({"tributary", "checkpoint", "list",
+                                              known.job.run_directory}),
                                    "` shows whether it can go on"))};
   }
   return {

@@ -13,6 +13,7 @@
 #include "common/checkpoint/checkpoint_directory.h"
 #include "common/files/file_status.h"
 #include "common/status/quoted.h"
+#include "common/status/shell_text.h"
 #include "common/status/status_macros.h"
 
 namespace tributary {
@@ -61,7 +62,8 @@ absl::Status CheckLineage(const std::string& directory, uint64_t lineage,
         info.step, " of another job",
         name.empty() ? "" : absl::StrCat(", ", Quoted(name)), " (lineage ",
         info.lineage, "): give this job a folder of its own, or go on with ",
-        "the other one: tributary train --resume ", directory));
+        "the other one: ",
+        ShellText({"tributary", "train", "--resume", directory})));
   }
   return absl::OkStatus();
 }

@@ -10,6 +10,7 @@
 #include "common/checkpoint/manifest.h"
 #include "common/job/job_options.h"
 #include "common/status/cause.h"
+#include "common/status/shell_text.h"
 #include "common/status/status_macros.h"
 #include "common/wire/identity/member_ticket.h"
 
@@ -114,7 +115,8 @@ void JobState::GoBack(int64_t step, const std::string& folder,
         why, "; the batches changed after step ", since,
         ", so the job cannot roll back to step ", step, " by itself",
         folder.empty() ? ""
-                       : absl::StrCat("; continue with --resume ", folder)));
+                       : absl::StrCat("; continue with ",
+                                      ShellText({"--resume", folder}))));
   }
   SetRestorePoint(step, folder);
   notices_.push_back(std::string(why));

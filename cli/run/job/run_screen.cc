@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "cli/terminal/format.h"
-#include "cli/terminal/shell_text.h"
+#include "common/status/shell_text.h"
 
 namespace tributary {
 

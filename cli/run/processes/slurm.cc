@@ -12,8 +12,8 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "cli/run/processes/find_program.h"
-#include "cli/terminal/shell_text.h"
 #include "common/status/printable.h"
+#include "common/status/shell_text.h"
 #include "common/status/status_macros.h"
 
 namespace tributary {

@@ -363,6 +363,9 @@ TEST(WhyUnreachableTest, TheRunDirectoryAndTheProcessSayWhy) {
   known.life = CoordinatorLife::kGone;
   EXPECT_THAT(explain(std::nullopt).sentence,
               HasSubstr("(here, pid 99) has ended without a summary"));
+  known.job.run_directory = "/my runs/a";
+  EXPECT_THAT(explain(std::nullopt).sentence,
+              HasSubstr("; `tributary checkpoint list '/my runs/a'` shows"));
   EXPECT_EQ(explain(RunOutcome{.status = "done", .steps = 32}).cause,
             WhyCause::kDone);
   const WhyAnswer stopped = explain(RunOutcome{.status = "interrupted",

@@ -82,6 +82,15 @@ TEST_F(CheckpointClaimTest, AnotherJobsCheckpointsAreRefusedByName) {
   EXPECT_FALSE(Check(9).ok()) << "the job is not its lineage";
 }
 
+TEST_F(CheckpointClaimTest, TheCommandOfTheAdviceCanBePasted) {
+  const std::string spaced = Path("my dir's");
+  TRIBUTARY_EXPECT_OK(model_.Write(spaced, 20, 2));
+  EXPECT_THAT(
+      CheckLineage(spaced, 8, /*begins=*/true),
+      StatusIs(absl::StatusCode::kFailedPrecondition,
+               "tributary train --resume '" + folder() + "/my dir'\\''s'"));
+}
+
 TEST_F(CheckpointClaimTest, ADamagedCheckpointIsAnothersForAJobThatBegins) {
   TRIBUTARY_EXPECT_OK(model_.Write(folder(), 20, 1));
   Write("step-000000000020/manifest.ckpt", "damaged");

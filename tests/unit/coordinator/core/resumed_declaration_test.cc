@@ -142,12 +142,12 @@ TEST_F(JobStateCourseTest, AMemberThatJoinsAndTheNextCoordinatorLearnIt) {
 TEST_F(JobStateCourseTest, NobodyGoesBackToBeforeOtherBatches) {
   Run(2);
   TRIBUTARY_ASSERT_OK(DeclareCourse(0, WithBatchesOf12()));
-  state_->GoBack(2, "/checkpoints/step-2", "it is damaged");
+  state_->GoBack(2, "/my runs/step-2", "it is damaged");
   EXPECT_EQ(state_->life().phase(), v1::JOB_PHASE_FAILED);
   EXPECT_THAT(state_->life().message(),
               HasSubstr("it is damaged; the batches changed after step 3, so "
                         "the job cannot roll back to step 2 by itself; "
-                        "continue with --resume /checkpoints/step-2"));
+                        "continue with --resume '/my runs/step-2'"));
 }
 
 TEST_F(JobStateCourseTest, AJobThatGoesOnTellsWhatHasChanged) {

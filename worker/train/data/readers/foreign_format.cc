@@ -3,12 +3,13 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <string>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
+#include "common/status/shell_text.h"
 
 namespace tributary {
 namespace {
@@ -90,15 +91,6 @@ const Format* FormatOf(absl::string_view start) {
   return start[0] == '\0' ? &kUtf16Be : &kUtf16Le;
 }
 
-std::string ForShell(const std::string& word) {
-  const bool plain =
-      !word.empty() && std::all_of(word.begin(), word.end(), [](char c) {
-        return absl::ascii_isalnum(c) || absl::StrContains("_./-+=:@%", c);
-      });
-  if (plain && word[0] != '-') return word;
-  return absl::StrCat("'", absl::StrReplaceAll(word, {{"'", "'\\''"}}), "'");
-}
-
 }  // namespace
 
 std::string ConvertCommand(absl::string_view filter, const std::string& file,
@@ -112,10 +104,10 @@ std::string ConvertCommand(absl::string_view filter, const std::string& file,
   } else {
     name = std::string(to);
   }
-  const std::string from = ForShell(file);
+  const std::string from = ShellText({file});
   return absl::StrCat(packed ? absl::StrCat("gzip -dc < ", from, " | ") : "",
                       filter, packed ? "" : absl::StrCat(" < ", from), " > ",
-                      ForShell(name));
+                      ShellText({name}));
 }
 
 std::string ForeignFormat(absl::string_view start, const std::string& file,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/terminal/shell_text.h"
+#include "common/status/shell_text.h"
 
 #include "gtest/gtest.h"
 
