@@ -106,7 +106,11 @@ void PredictionWriter::AppendCsv(const Place& place,
   if (place.token != nullptr) {
     absl::StrAppend(&buffer_, CsvText(*place.token), ",");
   }
-  absl::StrAppend(&buffer_, CsvText(prediction));
+  // Many programs skip a line without a character.
+  const bool alone =
+      names_.empty() && !options_.positions && place.token == nullptr;
+  absl::StrAppend(&buffer_,
+                  alone && prediction.empty() ? "\"\"" : CsvText(prediction));
   if (options_.top && !names_.empty()) {
     absl::StrAppend(&buffer_, ",", FloatText(DecidedProbability()));
   } else {
@@ -155,7 +159,10 @@ absl::Status PredictionWriter::Write(const Place& place,
   const bool json = options_.format == PredictionFormat::kJson;
   std::string prediction;
   if (names_.empty()) {
-    prediction = json ? JsonNumber(outputs[0]) : FloatText(outputs[0]);
+    const bool finite = std::isfinite(outputs[0]);
+    if (!finite) ++undecided_;
+    decided_ = finite ? 0 : kUndecided;
+    if (finite) prediction = FloatText(outputs[0]);
   } else {
     ProbabilitiesOf(record_.output(), outputs, &probabilities_);
     decided_ = record_.output() == v1::OUTPUT_KIND_BINARY

@@ -43,7 +43,7 @@ class PredictionWriter {
   // outputs: the model's, of one value.
   absl::Status Write(const Place& place, absl::Span<const float> outputs);
   absl::Status Finish();
-  // How many of them have no class, because outputs are not numbers.
+  // How many of them are empty, because outputs are not numbers.
   int64_t undecided() const { return undecided_; }
 
  private:
@@ -60,7 +60,7 @@ class PredictionWriter {
   std::vector<std::string> names_;  // of the classes
   bool named_ = false;              // classes are words, not numbers
   std::vector<double> probabilities_;
-  int64_t decided_ = 0;  // class of the prediction, or kUndecided
+  int64_t decided_ = 0;  // class, or 0 of a number; kUndecided: empty
   int64_t undecided_ = 0;
   std::unique_ptr<AtomicFile> file_;  // null: standard output
   std::string buffer_;

@@ -122,9 +122,22 @@ TEST_F(PredictionWriterTest, NumbersAreTheOutputs) {
   record.set_output(v1::OUTPUT_KIND_NUMBERS);
   EXPECT_EQ(Written(record, {}, {{-1.5f}, {0.1f}}),
             "prediction\n-1.5\n0.100000001\n");
-  EXPECT_EQ(Written(record, {.format = PredictionFormat::kJson},
-                    {{std::numeric_limits<float>::infinity()}}),
+}
+
+TEST_F(PredictionWriterTest, WhatIsNotANumberIsEmpty) {
+  v1::ModelRecord record = ClassRecord({});
+  record.set_output(v1::OUTPUT_KIND_NUMBERS);
+  const std::vector<std::vector<float>> outputs = {
+      {std::numeric_limits<float>::infinity()}, {2}, {NAN}};
+  EXPECT_EQ(Written(record, {}, outputs), "prediction\n\"\"\n2\n\"\"\n");
+  EXPECT_EQ(Written(record, {.format = PredictionFormat::kJson}, outputs),
+            "{\"prediction\": null}\n{\"prediction\": 2}\n"
             "{\"prediction\": null}\n");
+  auto writer = PredictionWriter::Create(
+      record, {.path = Path("predictions"), .outputs = 1});
+  TRIBUTARY_ASSERT_OK(writer);
+  TRIBUTARY_EXPECT_OK((*writer)->Write({}, {NAN}));
+  EXPECT_EQ((*writer)->undecided(), 1);
 }
 
 TEST_F(PredictionWriterTest, SeveralValuesOfARowSayTheirPosition) {
