@@ -151,7 +151,7 @@ int PrintNewest(const std::vector<std::string>& paths,
   return kExitFailed;
 }
 
-absl::StatusOr<std::unique_ptr<CheckpointReader>> OpenAt(
+absl::StatusOr<std::shared_ptr<const CheckpointReader>> OpenAt(
     const std::string& path) {
   TRIBUTARY_ASSIGN_OR_RETURN(const std::string folder, CheckpointAt(path));
   return CheckpointReader::Open(folder);
@@ -162,7 +162,7 @@ int Diff(const std::string& path_a, const std::string& path_b) {
   if (!a.ok()) return RefuseCheckpoint(a.status());
   const auto b = OpenAt(path_b);
   if (!b.ok()) return RefuseCheckpoint(b.status());
-  const auto difference = CompareCheckpoints(**a, **b);
+  const auto difference = CompareCheckpoints(*a, *b);
   if (!difference.ok()) return RefuseCheckpoint(difference.status());
   printf("A: %s\nB: %s\n%s", (*a)->folder().c_str(), (*b)->folder().c_str(),
          DifferenceText(*difference).c_str());

@@ -46,57 +46,51 @@ void NoteJob(const v1::JobSpec& a, const v1::JobSpec& b,
   }
 }
 
-std::string TensorText(const CheckpointTensor& tensor) {
-  return absl::StrCat(tensor.spec.name, " [",
-                      absl::StrJoin(tensor.spec.shape, ", "), "]");
+std::string TensorText(const ParameterSpec& spec) {
+  return absl::StrCat(spec.name, " [", absl::StrJoin(spec.shape, ", "), "]");
 }
 
-absl::Status CompareTensor(const CheckpointReader& a,
-                           const CheckpointTensor& in_a,
-                           const CheckpointReader& b,
-                           const CheckpointTensor& in_b,
+absl::Status CompareTensor(const CheckpointTensors& a, size_t in_a,
+                           const CheckpointTensors& b, size_t in_b,
                            TensorDifference* difference) {
   std::vector<float> values_a, values_b;
   for (int64_t at = 0; at < difference->elements; at += kPieceElements) {
     const int64_t n = std::min(kPieceElements, difference->elements - at);
     values_a.resize(static_cast<size_t>(n));
     values_b.resize(static_cast<size_t>(n));
-    TRIBUTARY_RETURN_IF_ERROR(
-        a.ReadRange(in_a.tensor, in_a.parameter, at, absl::MakeSpan(values_a)));
-    TRIBUTARY_RETURN_IF_ERROR(
-        b.ReadRange(in_b.tensor, in_b.parameter, at, absl::MakeSpan(values_b)));
+    TRIBUTARY_RETURN_IF_ERROR(a.Read(in_a, at, absl::MakeSpan(values_a)));
+    TRIBUTARY_RETURN_IF_ERROR(b.Read(in_b, at, absl::MakeSpan(values_b)));
     CompareElements(values_a.data(), values_b.data(), n, difference);
   }
   return absl::OkStatus();
 }
 
-absl::Status CompareTensors(const CheckpointReader& a,
-                            const CheckpointReader& b,
+absl::Status CompareTensors(const CheckpointTensors& a,
+                            const CheckpointTensors& b,
                             CheckpointDifference* result) {
-  std::map<std::string, CheckpointTensor> in_b;
-  for (CheckpointTensor& tensor : TensorsOf(b, /*with_state=*/true)) {
-    in_b[tensor.spec.name] = tensor;
-  }
-  for (const CheckpointTensor& tensor : TensorsOf(a, /*with_state=*/true)) {
-    const auto it = in_b.find(tensor.spec.name);
+  std::map<std::string, size_t> in_b;
+  for (size_t i = 0; i < b.specs().size(); ++i) in_b[b.specs()[i].name] = i;
+  for (size_t i = 0; i < a.specs().size(); ++i) {
+    const ParameterSpec& spec = a.specs()[i];
+    const auto it = in_b.find(spec.name);
     if (it == in_b.end()) {
-      result->differences.push_back("only in A: " + TensorText(tensor));
+      result->differences.push_back("only in A: " + TensorText(spec));
       continue;
     }
-    const CheckpointTensor other = it->second;
+    const size_t other = it->second;
     in_b.erase(it);
-    if (other.spec.shape != tensor.spec.shape) {
-      result->differences.push_back("shapes: " + TensorText(tensor) + " and " +
-                                    TensorText(other));
+    if (b.specs()[other].shape != spec.shape) {
+      result->differences.push_back("shapes: " + TensorText(spec) + " and " +
+                                    TensorText(b.specs()[other]));
       continue;
     }
     TensorDifference& difference = result->tensors.emplace_back();
-    difference.name = tensor.spec.name;
-    difference.elements = tensor.spec.size();
-    TRIBUTARY_RETURN_IF_ERROR(CompareTensor(a, tensor, b, other, &difference));
+    difference.name = spec.name;
+    difference.elements = spec.size();
+    TRIBUTARY_RETURN_IF_ERROR(CompareTensor(a, i, b, other, &difference));
   }
-  for (const auto& [name, tensor] : in_b) {
-    result->differences.push_back("only in B: " + TensorText(tensor));
+  for (const auto& [name, index] : in_b) {
+    result->differences.push_back("only in B: " + TensorText(b.specs()[index]));
   }
   return absl::OkStatus();
 }
@@ -140,9 +134,10 @@ bool CheckpointDifference::equal() const {
 }
 
 absl::StatusOr<CheckpointDifference> CompareCheckpoints(
-    const CheckpointReader& a, const CheckpointReader& b) {
-  const v1::CheckpointManifest& of_a = a.manifest();
-  const v1::CheckpointManifest& of_b = b.manifest();
+    const std::shared_ptr<const CheckpointReader>& a,
+    const std::shared_ptr<const CheckpointReader>& b) {
+  const v1::CheckpointManifest& of_a = a->manifest();
+  const v1::CheckpointManifest& of_b = b->manifest();
   CheckpointDifference result;
   Note("name", of_a.name(), of_b.name(), &result.remarks);
   Note("job id", of_a.job_id(), of_b.job_id(), &result.remarks);
@@ -154,7 +149,11 @@ absl::StatusOr<CheckpointDifference> CompareCheckpoints(
        &result.differences);
   Note("steps of the ranks", Positions(of_a), Positions(of_b),
        &result.differences);
-  TRIBUTARY_RETURN_IF_ERROR(CompareTensors(a, b, &result));
+  TRIBUTARY_ASSIGN_OR_RETURN(const CheckpointTensors in_a,
+                             CheckpointTensors::Of(a, /*with_state=*/true));
+  TRIBUTARY_ASSIGN_OR_RETURN(const CheckpointTensors in_b,
+                             CheckpointTensors::Of(b, /*with_state=*/true));
+  TRIBUTARY_RETURN_IF_ERROR(CompareTensors(in_a, in_b, &result));
   return result;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -33,9 +34,11 @@ struct CheckpointDifference {
   bool equal() const;
 };
 
-// Reads both to the end, piece by piece. Errors as CheckpointReader.
+// Compares whole tensors, whichever mesh of workers has written them. Reads
+// both to the end, piece by piece. Errors as CheckpointReader.
 absl::StatusOr<CheckpointDifference> CompareCheckpoints(
-    const CheckpointReader& a, const CheckpointReader& b);
+    const std::shared_ptr<const CheckpointReader>& a,
+    const std::shared_ptr<const CheckpointReader>& b);
 
 // Adds the differences of n pairs of elements.
 void CompareElements(const float* a, const float* b, int64_t n,

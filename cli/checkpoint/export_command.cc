@@ -2,7 +2,7 @@
 #include <cstdio>
 #include <memory>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "cli/jobs/run_outcome.h"
@@ -90,15 +90,16 @@ int Export(const ExportOptions& options) {
     return fail(absl::IsDataLoss(status) ? NameOlder(status, *folder) : status,
                 kExitFailed);
   };
-  const auto reader = CheckpointReader::Open(*folder, *key);
-  if (!reader.ok()) return damaged(reader.status());
-  const std::vector<CheckpointTensor> tensors =
-      TensorsOf(**reader, options.optimizer_state);
-  const auto sha256 = ExportTensors(**reader, tensors, options.output);
-  if (!sha256.ok()) return damaged(sha256.status());
+  auto opened = CheckpointReader::Open(*folder, *key);
+  if (!opened.ok()) return damaged(opened.status());
+  const std::shared_ptr<const CheckpointReader> reader = *std::move(opened);
+  const auto written =
+      ExportTensors(reader, options.optimizer_state, options.output);
+  if (!written.ok()) return damaged(written.status());
   printf("%s: %zu tensors of %s, step %lld\nweights sha256: %s\n",
-         options.output.c_str(), tensors.size(), folder->c_str(),
-         static_cast<long long>((*reader)->manifest().step()), sha256->c_str());
+         options.output.c_str(), written->tensors, folder->c_str(),
+         static_cast<long long>(reader->manifest().step()),
+         written->weights_sha256.c_str());
   return kExitDone;
 }
 

@@ -14,33 +14,24 @@
 namespace tributary {
 namespace {
 
-class CheckpointTensors final : public RecordedTensors {
+class CheckpointRecord final : public RecordedTensors {
  public:
-  explicit CheckpointTensors(std::unique_ptr<CheckpointReader> reader)
-      : reader_(std::move(reader)),
-        tensors_(TensorsOf(*reader_, /*with_state=*/true)) {
-    for (const CheckpointTensor& tensor : tensors_) {
-      specs_.push_back(tensor.spec);
-    }
-  }
-  const ParameterSpecs& specs() const override { return specs_; }
+  explicit CheckpointRecord(CheckpointTensors tensors)
+      : tensors_(std::move(tensors)) {}
+  const ParameterSpecs& specs() const override { return tensors_.specs(); }
   absl::StatusOr<std::vector<float>> Read(size_t index) const override {
-    const CheckpointTensor& tensor = tensors_[index];
-    std::vector<float> values(static_cast<size_t>(tensor.spec.size()));
-    TRIBUTARY_RETURN_IF_ERROR(reader_->ReadRange(
-        tensor.tensor, tensor.parameter, 0, absl::MakeSpan(values)));
+    std::vector<float> values(static_cast<size_t>(specs()[index].size()));
+    TRIBUTARY_RETURN_IF_ERROR(tensors_.Read(index, 0, absl::MakeSpan(values)));
     return values;
   }
 
  private:
-  const std::unique_ptr<CheckpointReader> reader_;
-  const std::vector<CheckpointTensor> tensors_;
-  ParameterSpecs specs_;
+  const CheckpointTensors tensors_;
 };
 
-class WeightTensors final : public RecordedTensors {
+class WeightRecord final : public RecordedTensors {
  public:
-  explicit WeightTensors(SafetensorsReader reader)
+  explicit WeightRecord(SafetensorsReader reader)
       : reader_(std::move(reader)) {}
   const ParameterSpecs& specs() const override { return reader_.tensors(); }
   absl::StatusOr<std::vector<float>> Read(size_t index) const override {
@@ -60,11 +51,14 @@ absl::StatusOr<std::unique_ptr<RecordedTensors>> RecordedTensors::Open(
   std::unique_ptr<RecordedTensors> made;
   if (state.is_checkpoint) {
     TRIBUTARY_ASSIGN_OR_RETURN(auto reader, CheckpointReader::Open(state.path));
-    made = std::make_unique<CheckpointTensors>(std::move(reader));
+    TRIBUTARY_ASSIGN_OR_RETURN(
+        CheckpointTensors tensors,
+        CheckpointTensors::Of(std::move(reader), /*with_state=*/true));
+    made = std::make_unique<CheckpointRecord>(std::move(tensors));
   } else {
     TRIBUTARY_ASSIGN_OR_RETURN(SafetensorsReader reader,
                                SafetensorsReader::Open(state.path));
-    made = std::make_unique<WeightTensors>(std::move(reader));
+    made = std::make_unique<WeightRecord>(std::move(reader));
   }
   return made;
 }

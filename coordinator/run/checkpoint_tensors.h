@@ -1,40 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "common/base/parameter_spec.h"
-#include "common/checkpoint/checkpoint_reader.h"
+#include "common/checkpoint/planned_checkpoint.h"
 
 namespace tributary {
 
-// A tensor of a checkpoint, by its name for people and by its indices for
-// CheckpointReader.
-struct CheckpointTensor {
-  ParameterSpec spec;  // a state is named "optimizer.STATE.PARAMETER"
-  int tensor = 0;
-  int parameter = 0;
-};
+// The tensors of a checkpoint, by their names for people. They are whole and
+// have the same names whichever mesh of workers has written the checkpoint.
+// Thread-safe.
+class CheckpointTensors {
+ public:
+  static absl::StatusOr<CheckpointTensors> Of(
+      std::shared_ptr<const CheckpointReader> reader, bool with_state);
 
-// The weights in the model's order, then each state in the same order.
-inline std::vector<CheckpointTensor> TensorsOf(const CheckpointReader& reader,
-                                               bool with_state) {
-  std::vector<CheckpointTensor> tensors;
-  const size_t num_states = with_state ? reader.state_names().size() : 0;
-  for (size_t tensor = 0; tensor <= num_states; ++tensor) {
-    for (size_t p = 0; p < reader.parameters().size(); ++p) {
-      const ParameterSpec& spec = reader.parameters()[p];
-      const std::string name =
-          tensor == 0
-              ? spec.name
-              : absl::StrCat("optimizer.", reader.state_names()[tensor - 1],
-                             ".", spec.name);
-      tensors.push_back(
-          {{name, spec.shape}, static_cast<int>(tensor), static_cast<int>(p)});
-    }
+  // The weights in the model's order; with the optimizer's state then each of
+  // its tensors in the same order, named "optimizer.STATE.PARAMETER".
+  const ParameterSpecs& specs() const { return specs_; }
+  bool is_weight(size_t index) const { return index < num_weights_; }
+
+  // Reads elements of specs()[index] from `begin` on. Errors as
+  // CheckpointReader::ReadRange.
+  absl::Status Read(size_t index, int64_t begin,
+                    absl::Span<float> values) const {
+    return checkpoint_->ReadRange(static_cast<int>(index / num_weights_),
+                                  static_cast<int>(index % num_weights_), begin,
+                                  values);
   }
-  return tensors;
-}
+
+ private:
+  CheckpointTensors(std::unique_ptr<const PlannedCheckpoint> checkpoint,
+                    size_t num_weights, ParameterSpecs specs)
+      : checkpoint_(std::move(checkpoint)),
+        num_weights_(num_weights),
+        specs_(std::move(specs)) {}
+
+  std::unique_ptr<const PlannedCheckpoint> checkpoint_;
+  size_t num_weights_;
+  ParameterSpecs specs_;
+};
 
 }  // namespace tributary

@@ -1,20 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
+#include <memory>
 #include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/checkpoint/checkpoint_reader.h"
-#include "coordinator/run/checkpoint_tensors.h"
 
 namespace tributary {
 
-// Writes tensors of a checkpoint to a safetensors file, which appears when it
-// is whole, and returns the sha256 of the weights among them. Every byte that
-// is read is checked.
-absl::StatusOr<std::string> ExportTensors(
-    const CheckpointReader& reader,
-    const std::vector<CheckpointTensor>& tensors, const std::string& output);
+struct ExportedTensors {
+  size_t tensors = 0;
+  std::string weights_sha256;
+};
+
+// Writes the weights of a checkpoint, and the optimizer's state if wanted, to a
+// safetensors file, which appears when it is whole. The tensors are those of
+// CheckpointTensors. Every byte that is read is checked.
+absl::StatusOr<ExportedTensors> ExportTensors(
+    std::shared_ptr<const CheckpointReader> reader, bool with_state,
+    const std::string& output);
 
 }  // namespace tributary

@@ -161,12 +161,13 @@ void RunCheckpoints::SaveBest(const JobTotals::Best& best,
   const std::string folder =
       absl::StrCat(Directory(run), "/", CheckpointFolderName(best.step));
   const std::string file = absl::StrCat(run, kBestWeightsFile);
-  const auto reader = CheckpointReader::Open(folder, key_);
-  const absl::StatusOr<std::string> written =
-      reader.ok() ? ExportTensors(**reader, TensorsOf(**reader, false), file)
+  auto reader = CheckpointReader::Open(folder, key_);
+  const absl::StatusOr<ExportedTensors> written =
+      reader.ok() ? ExportTensors(*std::move(reader), false, file)
                   : reader.status();
   if (written.ok()) {
-    console_.Note(absl::StrCat(what, ": ", file, ", sha256 ", *written));
+    console_.Note(
+        absl::StrCat(what, ": ", file, ", sha256 ", written->weights_sha256));
   } else {
     console_.Note(absl::StrCat(what, "; its weights could not be written: ",
                                written.status().message()));

@@ -140,6 +140,32 @@ TEST_F(EarlyStoppingTest, TheBestCheckpointStays) {
       << "the best and the newest";
 }
 
+// Its checkpoint holds slices, which a model cannot take.
+TEST_F(EarlyStoppingTest, TheBestWeightsAreWholeWhereWorkersHoldSlices) {
+  std::vector<std::string> words = kBest;
+  words.insert(
+      words.end(),
+      {"--set", "model.mlp.hidden=[16, 16]", "--set", "training.epochs=2",
+       "--set", "strategy={tensor_parallel: 2, pipeline_parallel: {stages: 2}}",
+       "--set", "cluster={workers: 4, servers: 2}"});
+  auto train = Train("run", words);
+  ASSERT_EQ(train->Wait(kSoon), 0) << train->output();
+  const json best = Summary("run")["best"];
+  EXPECT_NEAR(Evaluated("run", {}), best["value"].get<double>(), 1e-6);
+  EXPECT_EQ(Read("run/best.safetensors"), Exported("run"));
+  EXPECT_EQ(Read("run/weights.safetensors"), Exported("run", {"--last"}));
+
+  // Such a rate makes every later evaluation worse.
+  auto resumed =
+      Start({"tributary", "train", "--resume", "run", "--run-dir", "resumed",
+             "--set", "strategy=parameter_server", "--set",
+             "cluster={workers: 2}", "--set", "training.epochs=3", "--set",
+             "training.optimizer.adam.learning_rate=1"});
+  ASSERT_EQ(resumed->Wait(kSoon), 0) << resumed->output();
+  EXPECT_EQ(Summary("resumed")["best"], best);
+  EXPECT_EQ(Read("resumed/best.safetensors"), Read("run/best.safetensors"));
+}
+
 // Nobody has the weights of an evaluation that left no checkpoint.
 TEST_F(EarlyStoppingTest, TheBestMustBeAtHand) {
   auto train = Train("run", {"--set", "evaluation.every_steps=10", "--set",

@@ -67,11 +67,11 @@ class CheckpointDiffTest : public testing::TemporaryFolderTest {
                                int shards = 2) {
     TRIBUTARY_EXPECT_OK(CheckpointModel().Write(Path("a"), 20, 2));
     TRIBUTARY_EXPECT_OK(b.Write(Path("b"), step, shards));
-    const auto in_a = CheckpointReader::Open(Path("a/step-000000000020"));
-    const auto in_b =
+    auto in_a = CheckpointReader::Open(Path("a/step-000000000020"));
+    auto in_b =
         CheckpointReader::Open(Path("b") + "/" + CheckpointFolderName(step));
     EXPECT_TRUE(in_a.ok() && in_b.ok());
-    auto difference = CompareCheckpoints(**in_a, **in_b);
+    auto difference = CompareCheckpoints(*std::move(in_a), *std::move(in_b));
     EXPECT_TRUE(difference.ok()) << difference.status();
     return *std::move(difference);
   }
@@ -106,6 +106,28 @@ TEST_F(CheckpointDiffTest, EveryElementOfEveryTensorIsCompared) {
   EXPECT_EQ(difference.tensors[5].name, "optimizer.exp_avg.0.weight");
   EXPECT_THAT(DifferenceText(difference),
               HasSubstr("\ndifferent: 15 of 15 tensors\n"));
+}
+
+TEST_F(CheckpointDiffTest, SlicesAreComparedAsOneTensor) {
+  CheckpointModel sliced;
+  const ParameterSpec whole = sliced.parameters[2];  // [4, 3200]
+  sliced.parameters.erase(sliced.parameters.begin() + 2);
+  for (const int rank : {1, 0}) {
+    sliced.parameters.insert(
+        sliced.parameters.begin() + 2,
+        {.name = rank == 0 ? "2.weight@0" : "2.weight@1",
+         .shape = {2, 3200},
+         .holders = {.tensor = rank},
+         .whole_name = whole.name,
+         .whole_shape = whole.shape,
+         .slice = {.dim = 0, .begin = 2 * rank, .end = 2 * rank + 2}});
+  }
+  const CheckpointDifference difference = Compare(sliced);
+  EXPECT_THAT(difference.differences, IsEmpty());
+  ASSERT_EQ(difference.tensors.size(), 15u);
+  EXPECT_EQ(difference.tensors[2].name, "2.weight");
+  // The first slice has the elements of the whole tensor.
+  EXPECT_EQ(difference.tensors[2].different, 6400);
 }
 
 TEST_F(CheckpointDiffTest, AnotherStepIsADifference) {
