@@ -160,10 +160,9 @@ class Search {
     }
     const int64_t first = found_.equal_up_to + 1;
     for (const RecordedRun* run : {&a_, &b_}) {
-      if (!LacksItsStart(*run, first)) continue;
-      found_.not_replayed =
-          absl::StrCat(run->folder, " was resumed after step ", run->start_step,
-                       " from a checkpoint that is not there any more");
+      const absl::Status status = CheckStartIsLeft(*run, first);
+      if (status.ok() || HasJobOfWholeRun(*run)) continue;
+      found_.not_replayed = std::string(status.message());
       return absl::OkStatus();
     }
     const int64_t last = found_.place.step;
@@ -189,15 +188,15 @@ class Search {
     return absl::OkStatus();
   }
 
-  // Whether steps from `first` on cannot be computed as the run's own: it was
-  // resumed, nothing is left of its steps before, and they may have been of
-  // another job than the one that both runs have.
-  bool LacksItsStart(const RecordedRun& run, int64_t first) const {
-    const bool one_job = std::none_of(
-        found_.job.begin(), found_.job.end(),
-        [](const JobDifference& difference) { return difference.matters; });
-    return !one_job && run.start_step >= first &&
-           run.CheckpointUpTo(first - 1) == nullptr;
+  // Whether the run has the job of the other one, which began with the first
+  // step. Then its steps before it was resumed were of this job, too.
+  bool HasJobOfWholeRun(const RecordedRun& run) const {
+    const RecordedRun& other = &run == &a_ ? b_ : a_;
+    return other.start_step == 0 &&
+           std::none_of(found_.job.begin(), found_.job.end(),
+                        [](const JobDifference& difference) {
+                          return difference.matters;
+                        });
   }
 
   absl::StatusOr<ReplayedSteps> Replay(const RecordedRun& run, int64_t first,

@@ -148,10 +148,15 @@ int ReplayOneStep(const ReplayOptions& options) {
   if (!run.ok()) return FailReplay(run.status(), kExitRefused);
   absl::Status status = CheckReplayable(*run);
   if (status.ok()) status = CheckRecorded(*run, options.step);
+  if (status.ok()) status = CheckStartIsLeft(*run, options.step);
   if (!status.ok()) return FailReplay(status, kExitRefused);
   Interrupts::Install();
   const auto replayed = ReplaySteps(*run, options.step, options.step);
-  if (!replayed.ok()) return FailReplay(replayed.status(), kExitFailed);
+  if (!replayed.ok()) {
+    return FailReplay(replayed.status(),
+                      absl::IsInvalidArgument(replayed.status()) ? kExitRefused
+                                                                 : kExitFailed);
+  }
   const double recorded = run->losses.at(options.step);
   const std::string text = options.json
                                ? ReplayJson(options, *replayed, recorded)

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -86,6 +87,26 @@ absl::Status CheckReplayable(const RecordedRun& run) {
           ? " each worker keeps a state that no checkpoint holds"
           : " they depend on timing",
       " (docs/consistency.md)"));
+}
+
+absl::Status CheckStartIsLeft(const RecordedRun& run, int64_t first_step) {
+  if (run.start_step == 0 || run.CheckpointUpTo(first_step - 1) != nullptr) {
+    return absl::OkStatus();
+  }
+  const bool has_start = run.CheckpointUpTo(run.start_step) != nullptr;
+  std::string text = absl::StrCat(
+      run.folder, " was resumed after step ", run.start_step,
+      ", and no checkpoint before step ",
+      has_start ? first_step : std::max(first_step, run.start_step + 1),
+      " is left");
+  const auto later = std::find_if(
+      run.states.begin(), run.states.end(),
+      [](const RecordedState& state) { return state.is_checkpoint; });
+  if (later != run.states.end() && run.losses.contains(later->step + 1)) {
+    absl::StrAppend(&text, "; its steps from ", later->step + 1,
+                    " on can be computed again");
+  }
+  return absl::InvalidArgumentError(text);
 }
 
 v1::JobSpec JobToReplay(const RecordedRun& run, int64_t last_step) {

@@ -49,6 +49,12 @@ struct ReplayedSteps {
 // machine can compute them. Otherwise one sentence, as InvalidArgument.
 absl::Status CheckReplayable(const RecordedRun& run);
 
+// OK when there is something to compute step `first_step` from: a checkpoint
+// before it, or the initial weights of a run that was not resumed. The earlier
+// steps of a resumed run may be of another job. Otherwise one sentence, as
+// InvalidArgument.
+absl::Status CheckStartIsLeft(const RecordedRun& run, int64_t first_step);
+
 // The job that computes the same bits up to `last_step`: without evaluations,
 // with one checkpoint after that step, and, where the strategy promises the
 // same bits (docs/consistency.md), with all ranks in one process.

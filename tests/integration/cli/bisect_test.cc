@@ -17,6 +17,7 @@ using nlohmann::json;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class BisectTest : public testing::ReplayedRunsTest {
  protected:
@@ -229,8 +230,31 @@ TEST_F(BisectTest, AChangedJobWhoseStartIsGoneIsComparedByItsRecord) {
   EXPECT_EQ(found["recomputed"], false);
   EXPECT_THAT(text_, AllOf(HasSubstr("Cause: training.optimizer.adam."
                                      "learning_rate is 0.01 and 0.02."),
-                           HasSubstr("b was resumed after step 20 from a "
-                                     "checkpoint that is not there any more")));
+                           HasSubstr("b was resumed after step 20, and no "
+                                     "checkpoint before step 21 is left")));
+}
+
+// The job of the steps before 20 is that of run a alone.
+TEST_F(BisectTest, TwoRunsWhoseStartIsGoneAreComparedByTheirRecords) {
+  for (const char* run : {"b", "c"}) {
+    ASSERT_EQ(Run({"train", "--resume", Path("a/checkpoints/step-000000000020"),
+                   "--run-dir", Path(run), "--set",
+                   "training.optimizer.adam.learning_rate=0.02"}),
+              0)
+        << output_;
+    std::filesystem::remove_all(
+        Path(std::string(run) + "/checkpoints/step-000000000020"));
+  }
+  std::filesystem::remove_all(Path("a"));
+  std::filesystem::rename(Path("c"), Path("a"));
+  SetLoss("b", 25, 0.625);
+  const json found = Bisect(1);
+  EXPECT_EQ(found["step"], 25);
+  EXPECT_EQ(found["recomputed"], false);
+  EXPECT_THAT(found["not_what_its_job_gives"], ElementsAre());
+  EXPECT_THAT(text_, AllOf(HasSubstr("a was resumed after step 20, and no "
+                                     "checkpoint before step 21 is left"),
+                           Not(HasSubstr("Neither"))));
 }
 
 TEST_F(BisectTest, ARunOfFewerStepsIsEqualAsFarAsItGoes) {

@@ -205,6 +205,29 @@ strategy: {parameter_server: {sync: {)" +
   EXPECT_THAT(output_, HasSubstr("is no run directory"));
 }
 
+// The steps before the checkpoint are those of another job.
+TEST_F(ReplayTest, RefusesAStepOfAResumedRunWhoseStartIsGone) {
+  WriteJob("job.yaml", kServers);
+  Train("first", {"--set", "training.steps=20"});
+  ASSERT_EQ(Run({"train", "--resume", Path("first"), "--run-dir", Path("run"),
+                 "--set", "training.steps=40", "--set",
+                 "training.optimizer.adam.learning_rate=0.02"}),
+            0)
+      << output_;
+  EXPECT_EQ(Replay("run", 26)["equal"], true) << output_;
+  std::filesystem::remove_all(Path("first"));
+  EXPECT_EQ(Replay("run", 26)["equal"], true)
+      << output_;  // the run has taken over the checkpoint
+  std::filesystem::remove_all(Path("run/checkpoints/step-000000000020"));
+  EXPECT_EQ(Run({"replay", Path("run"), "--step", "26"}), 2);
+  EXPECT_THAT(output_,
+              HasSubstr(Path("run") +
+                        " was resumed after step 20, and no checkpoint before "
+                        "step 26 is left; its steps from 31 on can be computed "
+                        "again\n"));
+  EXPECT_EQ(Replay("run", 31)["equal"], true) << output_;
+}
+
 TEST_F(ReplayTest, RefusesAStepThatTheRunHasNotRecorded) {
   WriteJob("job.yaml", kServers);
   Train("run");
