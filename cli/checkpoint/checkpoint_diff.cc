@@ -13,8 +13,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "common/checkpoint/checkpoint_tensors.h"
 #include "common/status/status_macros.h"
-#include "coordinator/run/checkpoint_tensors.h"
 
 namespace tributary {
 namespace {

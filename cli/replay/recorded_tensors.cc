@@ -7,9 +7,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/checkpoint/checkpoint_reader.h"
+#include "common/checkpoint/checkpoint_tensors.h"
 #include "common/files/safetensors.h"
 #include "common/status/status_macros.h"
-#include "coordinator/run/checkpoint_tensors.h"
 
 namespace tributary {
 namespace {

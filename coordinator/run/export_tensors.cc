@@ -5,10 +5,10 @@
 #include <memory>
 #include <vector>
 
+#include "common/checkpoint/checkpoint_tensors.h"
 #include "common/files/safetensors.h"
 #include "common/files/sha256.h"
 #include "common/status/status_macros.h"
-#include "coordinator/run/checkpoint_tensors.h"
 
 namespace tributary {
 namespace {

@@ -11,12 +11,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "cli/terminal/format.h"
-#include "cli/terminal/shell_text.h"
 #include "common/checkpoint/checkpoint_directory.h"
 #include "common/checkpoint/checkpoint_reader.h"
 #include "common/checkpoint/files/folder_name.h"
 #include "common/files/file_status.h"
 #include "common/model_record/run_weights.h"
+#include "common/status/shell_text.h"
 #include "common/status/status_macros.h"
 #include "coordinator/run/export_tensors.h"
 

@@ -104,6 +104,16 @@ TEST(DataJobTest, NamesOfTabSeparatedFilesMayHaveCapitals) {
   EXPECT_EQ(DataOf(Csv("header: true")).train().csv().delimiter(), ",");
 }
 
+// A change of the written job changes what it would have changed in the job
+// file.
+TEST(DataJobTest, AShuffleByTheSeedOfTheJobFollowsItInAWrittenJob) {
+  const v1::JobSpec job = Parse(JobWith(0, ""), {"seed=4"});
+  EXPECT_EQ(job.data().shuffle().seed(), 4u);
+  EXPECT_EQ(Parse(JobToYaml(job), {"seed=5"}).data().shuffle().seed(), 5u);
+  const v1::JobSpec own = Parse(JobWith(0, ""), {"data.shuffle.seed=9"});
+  EXPECT_EQ(Parse(JobToYaml(own), {"seed=5"}).data().shuffle().seed(), 9u);
+}
+
 TEST(DataJobTest, ATestSourceInheritsTheClasses) {
   const std::string train = Csv("classes: [none, 7, mild]");
   const auto classes = [](const std::string& lines) {

@@ -102,16 +102,6 @@ TEST(JobFileTest, ResolvedJobReadsBackToItself) {
   EXPECT_EQ(job.name(), "odd: \"name\" # \\ \t");
 }
 
-// A change of the written job changes what it would have changed in the job
-// file.
-TEST(JobFileTest, ValuesThatOtherFieldsGiveFollowThemInAWrittenJob) {
-  const v1::JobSpec job = Parse(kSmallJob, {"seed=4"});
-  EXPECT_EQ(job.data().shuffle().seed(), 4u);
-  EXPECT_EQ(Parse(JobToYaml(job), {"seed=5"}).data().shuffle().seed(), 5u);
-  const v1::JobSpec own = Parse(kSmallJob, {"data.shuffle.seed=9"});
-  EXPECT_EQ(Parse(JobToYaml(own), {"seed=5"}).data().shuffle().seed(), 9u);
-}
-
 TEST(JobFileTest, EverySchemaNumberHasARule) {
   std::set<std::string> seen;
   std::vector<const Descriptor*> types = {v1::JobSpec::descriptor()};

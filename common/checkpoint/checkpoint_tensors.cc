@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "coordinator/run/checkpoint_tensors.h"
+#include "common/checkpoint/checkpoint_tensors.h"
 
 #include "absl/strings/str_cat.h"
 #include "common/plan/model_cut.h"
