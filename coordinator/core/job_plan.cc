@@ -30,8 +30,8 @@ void AddNotice(std::string notice, std::vector<std::string>* notices) {
   if (!notice.empty()) notices->push_back(std::move(notice));
 }
 
-// What a resumed job tells about its residuals; empty: it takes up those of the
-// checkpoint, or neither has any.
+// The notice of a resumed job about its residuals; empty: it takes up those of
+// the checkpoint, or neither has any.
 std::string ResidualsChange(const v1::JobSpec& job,
                             const v1::CheckpointManifest& manifest,
                             const v1::Plan& plan) {
