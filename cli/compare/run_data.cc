@@ -132,7 +132,7 @@ absl::StatusOr<RunData> ReadRun(const std::string& folder) {
     return absl::NotFoundError(
         absl::StrCat(folder, " is no run directory: it has no job.yaml"));
   }
-  TRIBUTARY_ASSIGN_OR_RETURN(run.job, ReadJobFile(folder + "/job.yaml"));
+  TRIBUTARY_ASSIGN_OR_RETURN(run.job, ReadRecordedJob(folder));
   TRIBUTARY_RETURN_IF_ERROR(ForEachJsonLine(folder + "/metrics.jsonl",
                                             [&run](const nlohmann::json& json) {
                                               run.steps.push_back(StepOf(json));

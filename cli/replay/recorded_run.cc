@@ -113,7 +113,7 @@ absl::StatusOr<RecordedRun> ReadRecordedRun(const std::string& folder) {
     return absl::NotFoundError(
         absl::StrCat(folder, " is no run directory: it has no job.yaml"));
   }
-  TRIBUTARY_ASSIGN_OR_RETURN(run.job, ReadJobFile(folder + "/job.yaml"));
+  TRIBUTARY_ASSIGN_OR_RETURN(run.job, ReadRecordedJob(folder));
   TRIBUTARY_RETURN_IF_ERROR(ReadLosses(&run));
   TRIBUTARY_ASSIGN_OR_RETURN(run.environment,
                              ReadObject(folder + "/environment.json"));

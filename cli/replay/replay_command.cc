@@ -24,9 +24,9 @@ constexpr char kReplayDescription[] =
 constexpr char kReplayFooter[] =
     "Starts from the newest checkpoint before the step, or from the initial\n"
     "weights, and shows the step's loss beside the loss in metrics.jsonl, and\n"
-    "the norm of each rank's gradient of each tensor. The run's data must "
-    "still\n"
-    "be where its job.yaml says. Nothing in the run directory is changed.\n\n"
+    "the norm of each rank's gradient of each tensor. The run's training data\n"
+    "must still be where its job.yaml says. Nothing in the run directory is\n"
+    "changed.\n\n"
     "Examples:\n"
     "  tributary replay run --step 120\n"
     "  tributary replay run --step 120 --json\n\n"

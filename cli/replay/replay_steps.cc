@@ -16,6 +16,9 @@
 #include "cli/terminal/interrupts.h"
 #include "common/checkpoint/files/folder_name.h"
 #include "common/job/job_options.h"
+#include "common/job/resolve.h"
+#include "common/job/validate/validate.h"
+#include "common/status/place.h"
 #include "common/status/status_macros.h"
 
 namespace tributary {
@@ -128,6 +131,19 @@ v1::JobSpec JobToReplay(const RecordedRun& run, int64_t last_step) {
   return job;
 }
 
+namespace {
+
+// Looks at the files that a replay reads.
+absl::Status CheckFiles(const RecordedRun& run, v1::JobSpec job) {
+  const std::string file = run.folder + "/job.yaml";
+  Places places;
+  places.Record("", file);
+  TRIBUTARY_RETURN_IF_ERROR(ResolvePaths(file, places, &job));
+  return ValidateInitialWeights(places, job);
+}
+
+}  // namespace
+
 absl::StatusOr<ReplayedSteps> ReplaySteps(const RecordedRun& run,
                                           int64_t first_step,
                                           int64_t last_step) {
@@ -147,7 +163,9 @@ absl::StatusOr<ReplayedSteps> ReplaySteps(const RecordedRun& run,
     TRIBUTARY_ASSIGN_OR_RETURN(const ResumePoint point,
                                FindResumePoint(state->path));
     options.start = point.start;
+    LeaveOutInitialWeights(&options.job);
   }
+  TRIBUTARY_RETURN_IF_ERROR(CheckFiles(run, options.job));
   const int code = RunLocally(options);
   if (Interrupts::Requested() != 0) return absl::CancelledError("interrupted");
   // The replay stops before the job's end, as a run that a person stops.

@@ -63,8 +63,9 @@ v1::JobSpec JobToReplay(const RecordedRun& run, int64_t last_step);
 // Computes the steps first_step to last_step of the run again, from the newest
 // checkpoint before first_step or from the initial weights. Writes into a
 // temporary directory alone. CheckReplayable must be OK; call
-// Interrupts::Install first. Cancelled: interrupted. Other errors say what has
-// failed; the run of the steps has printed its own error.
+// Interrupts::Install first. Cancelled: interrupted.
+// InvalidArgument: a file that it reads is gone or does not fit. Other errors
+// say what has failed; the run of the steps has printed its own error.
 absl::StatusOr<ReplayedSteps> ReplaySteps(const RecordedRun& run,
                                           int64_t first_step,
                                           int64_t last_step);

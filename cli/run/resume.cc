@@ -20,6 +20,7 @@
 #include "common/job/job_difference.h"
 #include "common/job/job_file.h"
 #include "common/job/resolve.h"
+#include "common/job/validate/validate.h"
 #include "common/plan/plan_codec.h"
 #include "common/status/place.h"
 #include "common/status/status_macros.h"
@@ -132,6 +133,32 @@ absl::StatusOr<ResumePoint> FindResumePoint(const std::string& path,
                             "step ", point.start.step, " on"));
   }
   return point;
+}
+
+void LeaveOutInitialWeights(v1::JobSpec* job) {
+  v1::ModelSpec* model = job->mutable_model();
+  model->clear_initialize_from();
+  model->clear_initialize_rules();
+  model->clear_initialize_unused();
+}
+
+absl::StatusOr<v1::JobSpec> ResumedJob(
+    const ResumePoint& point, const std::vector<std::string>& overrides) {
+  if (ValidateInitialWeights(Places(), point.job).ok()) {
+    return ParseJob(JobToYaml(point.job), point.JobName(), overrides);
+  }
+  v1::JobSpec without = point.job;
+  LeaveOutInitialWeights(&without);
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      v1::JobSpec job,
+      ParseJob(JobToYaml(without), point.JobName(), overrides));
+  if (!job.model().initialize_from().empty()) return job;
+  // The run's record still says how the training began.
+  const v1::ModelSpec& model = point.job.model();
+  job.mutable_model()->set_initialize_from(model.initialize_from());
+  *job.mutable_model()->mutable_initialize_rules() = model.initialize_rules();
+  *job.mutable_model()->mutable_initialize_unused() = model.initialize_unused();
+  return job;
 }
 
 absl::Status CheckResumes(const v1::JobSpec& job, const ResumePoint& point) {

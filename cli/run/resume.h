@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -31,6 +32,15 @@ struct ResumePoint {
 // with a `key`, lacks the right keyed checksum.
 absl::StatusOr<ResumePoint> FindResumePoint(const std::string& path,
                                             const std::string& key = "");
+
+// Takes model.initialize_from and what goes with it out of a job. Its file is
+// read before the first step alone, so a job that goes on does not need it.
+void LeaveOutInitialWeights(v1::JobSpec* job);
+
+// The job of the checkpoint with these overrides. The file of its initial
+// weights may be gone. Errors as ParseJob (job_file.h).
+absl::StatusOr<v1::JobSpec> ResumedJob(
+    const ResumePoint& point, const std::vector<std::string>& overrides);
 
 // FailedPrecondition: the job cannot go on from there. Tells on standard error
 // which settings of the training are not those of the checkpoint.

@@ -84,7 +84,7 @@ absl::StatusOr<v1::JobSpec> ReadResumedJob(TrainOptions* options,
   TRIBUTARY_ASSIGN_OR_RETURN(
       v1::JobSpec job,
       options->job.path.empty()
-          ? ParseJob(JobToYaml(point.job), point.JobName(), Overrides(*options))
+          ? ResumedJob(point, Overrides(*options))
           : ReadModelJob(options->job.path, Overrides(*options)));
   TRIBUTARY_RETURN_IF_ERROR(CheckResumes(job, point));
   options->start = point.start;

@@ -40,7 +40,7 @@ namespace {
 
 absl::StatusOr<PlacedJob> ParsePlacedJob(
     absl::string_view text, const std::string& file_name,
-    const std::vector<std::string>& overrides) {
+    const std::vector<std::string>& overrides, JobPart part = JobPart::kWhole) {
   PlacedJob placed;
   v1::JobSpec& job = placed.job;
   Places& places = placed.places;
@@ -53,8 +53,7 @@ absl::StatusOr<PlacedJob> ParsePlacedJob(
                         "model and data are missing; or training.optimizer, "
                         "if `tributary run` starts a program for this job");
   }
-  TRIBUTARY_RETURN_IF_ERROR(
-      ResolveJob(file_name, JobPart::kWhole, &places, &job));
+  TRIBUTARY_RETURN_IF_ERROR(ResolveJob(file_name, part, &places, &job));
   return placed;
 }
 
@@ -70,6 +69,14 @@ absl::StatusOr<v1::JobSpec> ReadJobFile(
     const std::string& path, const std::vector<std::string>& overrides) {
   TRIBUTARY_ASSIGN_OR_RETURN(const std::string text, ReadJobText(path));
   return ParseJob(text, path, overrides);
+}
+
+absl::StatusOr<v1::JobSpec> ReadRecordedJob(const std::string& run) {
+  const std::string path = absl::StrCat(run, "/job.yaml");
+  TRIBUTARY_ASSIGN_OR_RETURN(const std::string text, ReadJobText(path));
+  TRIBUTARY_ASSIGN_OR_RETURN(PlacedJob placed,
+                             ParsePlacedJob(text, path, {}, JobPart::kRecord));
+  return std::move(placed.job);
 }
 
 absl::StatusOr<v1::JobSpec> ParseJob(
@@ -100,9 +107,10 @@ absl::Status ResolveJob(const std::string& file_name, JobPart part,
     TRIBUTARY_RETURN_IF_ERROR(ValidateProgram(*places, *job));
   }
   TRIBUTARY_RETURN_IF_ERROR(ResolveFields(file_name, part, places, job));
-  if (part == JobPart::kWhole) {
+  if (part != JobPart::kBase) {
     TRIBUTARY_RETURN_IF_ERROR(ValidateJob(*places, *job));
   }
+  if (part == JobPart::kRecord) return absl::OkStatus();
   TRIBUTARY_RETURN_IF_ERROR(ResolvePaths(file_name, *places, job));
   return ValidateInitialWeights(*places, *job);
 }

@@ -43,6 +43,10 @@ absl::StatusOr<v1::JobSpec> ParseJob(
     absl::string_view text, const std::string& file_name,
     const std::vector<std::string>& overrides = {});
 
+// The job of a run directory. Its files are not looked at: they may be gone,
+// and a command checks only those that it reads. Errors as ReadJobFile.
+absl::StatusOr<v1::JobSpec> ReadRecordedJob(const std::string& run);
+
 // InvalidArgument when the job is for a program, which only `tributary run`
 // starts. `place` begins the message.
 absl::Status CheckHasModel(const v1::JobSpec& job, absl::string_view place);

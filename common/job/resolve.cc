@@ -146,7 +146,7 @@ class FieldResolver {
   FieldResolver(const Places& places, bool for_program, JobPart part)
       : places_(places),
         for_program_(for_program),
-        is_whole_(part == JobPart::kWhole) {}
+        is_whole_(part != JobPart::kBase) {}
 
   absl::Status Resolve(const std::string& path, Message* message) const {
     const Descriptor& type = *message->GetDescriptor();

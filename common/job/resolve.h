@@ -24,11 +24,12 @@ void MarkProgram(v1::JobSpec* job);
 // How much of a job is known.
 enum class JobPart {
   kWhole,
-  kBase,  // of a program's job, whose program sets further fields later
+  kBase,    // of a program's job, whose program sets further fields later
+  kRecord,  // a whole resolved job, whose files may be gone by now
 };
 
 // Resolves and checks the job. Of a base only what is written is checked, each
-// field on its own.
+// field on its own. The files of a record are not looked at.
 absl::Status ResolveJob(const std::string& file_name, JobPart part,
                         Places* places, v1::JobSpec* job);
 

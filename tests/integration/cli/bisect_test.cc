@@ -91,6 +91,19 @@ TEST_F(BisectTest, ChangedDataAtTheSamePlaceAreNamedByTheirChecksum) {
                                "data is "));
 }
 
+TEST_F(BisectTest, RunsWhoseDataAreGoneAreComparedByTheirRecords) {
+  Copy("a", "b");
+  SetLoss("b", 17, 0.625);
+  std::filesystem::remove(Path("features.npy"));
+  const json found = Bisect(1);
+  EXPECT_EQ(found["step"], 17);
+  EXPECT_EQ(found["recomputed"], false);
+  EXPECT_THAT(text_, HasSubstr("The steps were not computed again, so the "
+                               "first difference may be earlier: a/job.yaml: "
+                               "data.train.npy.features wants a file, but "
+                               "features.npy does not exist."));
+}
+
 TEST_F(BisectTest, AnotherNumberOfThreadsChangesNothing) {
   TrainWith("OPENBLAS_NUM_THREADS", "2", "b");
   EXPECT_THAT(Json("b/environment.json")["ranks"][0]["arithmetic"].dump(),

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
@@ -21,6 +22,7 @@ namespace tributary {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 using Weights = std::map<std::string, std::vector<float>>;
 
@@ -157,6 +159,36 @@ TEST_F(FineTuneTest, AFrozenBodyKeepsItsBitsWhileTheHeadLearns) {
   const double last = nlohmann::json::parse(
       TemporaryFolderTest::Read("tuned/summary.json"))["final_loss"];
   EXPECT_LT(last, first);
+}
+
+// It is read before the first step alone.
+TEST_F(FineTuneTest, ARunThatGoesOnDoesNotNeedTheFile) {
+  TrainBase();
+  MustTrain(absl::StrCat(Tuned(kNewHead),
+                         "training: {steps: 20, loss: mse, optimizer: adamw}\n"
+                         "checkpoint: {every_steps: 5, keep: 9}\n"),
+            "tuned");
+  std::filesystem::remove_all(Path("base"));
+  const auto run = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), testing::Program("tributary"));
+    return testing::RunProcess(words);
+  };
+  testing::ProcessResult result =
+      run({"train", "--resume", Path("tuned/checkpoints/step-000000000010"),
+           "--run-dir", Path("resumed")});
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_THAT(result.output, Not(HasSubstr("changed since")));
+  EXPECT_EQ(Sha256("resumed"), Sha256("tuned"));
+  EXPECT_THAT(TemporaryFolderTest::Read("resumed/job.yaml"),
+              HasSubstr(Path("base/weights.safetensors")));
+  result = run({"evaluate", Path("tuned"), "--data", "train"});
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  result = run({"replay", Path("tuned"), "--step", "8"});
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  result = run({"replay", Path("tuned"), "--step", "3"});
+  EXPECT_EQ(result.exit_code, 2) << result.output;
+  EXPECT_THAT(result.output, HasSubstr("job.yaml: model.initialize_from wants "
+                                       "a file, but "));
 }
 
 TEST_F(FineTuneTest, ABestWeightsFileComesBeforeTheLast) {

@@ -4,12 +4,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "tests/testing/paths.h"
 #include "tests/testing/process.h"
 #include "tests/testing/temporary_folder.h"
@@ -135,6 +138,18 @@ TEST_F(PredictTest, EvaluateRepeatsTheRunsMetrics) {
               HasSubstr(absl::StrCat("points.csv, 80 rows\nweights     ",
                                      Path("run/weights.safetensors"),
                                      "\naccuracy    1\n")));
+}
+
+TEST_F(PredictTest, EvaluateNeedsTheFilesOfItsSetAlone) {
+  Write("test.csv", PointRows());
+  Train(absl::StrReplaceAll(kPointsJob, {{"test: {csv: {path: points.csv}}",
+                                          "test: {csv: {path: test.csv}}"}})
+            .c_str());
+  std::filesystem::remove(Path("test.csv"));
+  EXPECT_EQ(Run({"evaluate", Path("run"), "--data", "train"}), 0) << output_;
+  EXPECT_EQ(Run({"evaluate", Path("run")}), 2);
+  EXPECT_THAT(output_, HasSubstr(Path("test.csv")));
+  EXPECT_EQ(std::count(output_.begin(), output_.end(), '\n'), 1) << output_;
 }
 
 TEST_F(PredictTest, OtherRowsAreNotTakenForThoseOfTheTraining) {

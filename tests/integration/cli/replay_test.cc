@@ -205,6 +205,21 @@ strategy: {parameter_server: {sync: {)" +
   EXPECT_THAT(output_, HasSubstr("is no run directory"));
 }
 
+TEST_F(ReplayTest, NeedsTheTrainingDataAlone) {
+  WriteData("test.npy");
+  WriteJob("job.yaml", kServers);
+  Train("run",
+        {"--set", "data.test={npy: {features: test.npy, labels: labels.npy}}"});
+  std::filesystem::remove(Path("test.npy"));
+  ExpectEqual("run", 12);
+  std::filesystem::remove(Path("features.npy"));
+  EXPECT_EQ(Run({"replay", Path("run"), "--step", "12"}), 2);
+  EXPECT_THAT(output_,
+              HasSubstr("run/job.yaml: data.train.npy.features wants a file, "
+                        "but " +
+                        Path("features.npy") + " does not exist\n"));
+}
+
 // The steps before the checkpoint are those of another job.
 TEST_F(ReplayTest, RefusesAStepOfAResumedRunWhoseStartIsGone) {
   WriteJob("job.yaml", kServers);

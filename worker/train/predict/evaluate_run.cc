@@ -204,9 +204,8 @@ absl::StatusOr<EvaluatedData> OpenEvaluated(const PredictionOptions& options,
                                OpenInput(preprocessing, rows));
     return FromInput(predictor, std::move(input), options.input);
   }
-  TRIBUTARY_ASSIGN_OR_RETURN(
-      const v1::JobSpec job,
-      ReadJobFile(absl::StrCat(options.evaluate, "/job.yaml")));
+  TRIBUTARY_ASSIGN_OR_RETURN(const v1::JobSpec job,
+                             ReadRecordedJob(options.evaluate));
   if (job.data().validation().has_fraction() && options.data != "test") {
     return FromFraction(predictor, job, options.data);
   }

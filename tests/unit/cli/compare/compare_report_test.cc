@@ -285,6 +285,16 @@ TEST_F(CompareReportTest, DamagedLinesAreNamedAndHalfOnesLeftOut) {
               StatusIs(absl::StatusCode::kNotFound, "is no run directory"));
 }
 
+TEST_F(CompareReportTest, ARunIsReadThoughItsDataAreGone) {
+  const std::string folder = Make(Single());
+  Write("one/job.yaml",
+        absl::StrReplaceAll(Read("one/job.yaml"),
+                            {{"synthetic: {kind: linear, rows: 100}",
+                              "csv: {path: /gone.csv, columns: {label: a}}"}}));
+  const auto run = ReadRun(folder);
+  EXPECT_TRUE(run.ok()) << run.status();
+}
+
 TEST_F(CompareReportTest, WhatIsNoNumberIsNotKnown) {
   Made made = Single();
   made.metrics[4] = R"({"step":5,"loss":null,"samples":"many"})";

@@ -255,6 +255,17 @@ TEST_F(InitialWeightsTest, ARunDirectoryGivesItsBestWeightsOrItsLast) {
   }
 }
 
+TEST_F(InitialWeightsTest, ARecordedJobIsReadWithoutItsFiles) {
+  std::filesystem::create_directory(Path("run"));
+  const std::string path = Write(
+      "run/job.yaml", JobWith(2, "  initialize_from: /gone\n  sequential:"));
+  EXPECT_FALSE(ReadJobFile(path).ok());
+  const auto job = ReadRecordedJob(Path("run"));
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(job->model().initialize_from(), "/gone");
+  EXPECT_EQ(job->training().epochs(), 2);
+}
+
 TEST_F(InitialWeightsTest, AFileOfAnotherFormatIsRefused) {
   Write("init", "none");
   const auto job = ReadJobFile(
