@@ -118,8 +118,8 @@ std::vector<std::string> PredictAll(const CompareOptions& options,
 // Trains one job after the other; returns the first exit code that is not 0.
 // Stops at an interrupt. predictions: empty, or one for each job.
 int RunAll(const CompareJobs& jobs, const std::vector<std::string>& predictions,
-           const std::string& folder, const CompareOptions& options,
-           const Hosts& hosts) {
+           const std::string& data_record, const std::string& folder,
+           const CompareOptions& options, const Hosts& hosts) {
   int code = kExitDone;
   for (size_t i = 0; i < jobs.jobs.size(); ++i) {
     const CompareJob& job = jobs.jobs[i];
@@ -129,7 +129,8 @@ int RunAll(const CompareJobs& jobs, const std::vector<std::string>& predictions,
     const int ended = RunLocally({.job = job.job,
                                   .run_dir = run,
                                   .hosts = hosts,
-                                  .telemetry = options.telemetry});
+                                  .telemetry = options.telemetry,
+                                  .data_record = data_record});
     if (code == kExitDone) code = ended;
     if (i < predictions.size() && !predictions[i].empty()) {
       const absl::Status kept =
@@ -187,9 +188,10 @@ int CompareNew(const CompareOptions& options) {
     if (!groups.ok()) return FailComparison(groups, kExitRefused);
   }
   Interrupts::Install();
+  std::string data_record;
   if (!hosts->given()) {
     const absl::Status fits =
-        CheckDataFits(options.job.path, options.job.Overrides());
+        CheckDataFits(options.job.path, options.job.Overrides(), &data_record);
     if (!fits.ok()) return RefuseData(fits);
   }
   if (options.dry_run) {
@@ -203,7 +205,8 @@ int CompareNew(const CompareOptions& options) {
   const std::vector<std::string> predictions =
       PredictAll(options, *hosts, &*jobs);
   if (Interrupts::Requested() != 0) return 128 + Interrupts::Requested();
-  const int code = RunAll(*jobs, predictions, *folder, options, *hosts);
+  const int code =
+      RunAll(*jobs, predictions, data_record, *folder, options, *hosts);
 
   std::vector<std::string> folders;
   std::error_code error;

@@ -329,6 +329,9 @@ absl::StatusOr<CompareReport> MakeCompareReport(
   }
   CompareReport report;
   for (const RunData& run : runs) {
+    if (std::string data = DataDifference(runs[0], run); !data.empty()) {
+      report.notes.push_back(std::move(data));
+    }
     const std::string difference = FirstDifference(runs[0], run);
     if (difference.empty()) continue;
     report.one_job = false;

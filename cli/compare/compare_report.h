@@ -106,8 +106,8 @@ std::optional<DrawnStep> TypicalStep(const RunData& run, int64_t warmup_steps,
 // with different settings. For one job, the single process is the first run
 // with one worker; all other runs are compared with it. For different settings,
 // a note names the first setting that differs, and the rows have the names of
-// their folders. InvalidArgument: there are no runs. A failed run is a row with
-// its message.
+// their folders. A note also tells of data or initial weights that differ.
+// InvalidArgument: there are no runs. A failed run is a row with its message.
 absl::StatusOr<CompareReport> MakeCompareReport(
     const std::vector<RunData>& runs);
 

@@ -109,6 +109,20 @@ absl::Status ReadSummary(const std::string& path, RunData* run) {
   return absl::OkStatus();
 }
 
+void ReadChecksums(const std::string& path, RunData* run) {
+  const nlohmann::json json = nlohmann::json::parse(ReadText(path), nullptr,
+                                                    /*allow_exceptions=*/false);
+  if (!json.is_object() || !json.contains("data") ||
+      !json["data"].is_object()) {
+    return;
+  }
+  for (const auto& [name, record] : json["data"].items()) {
+    if (!record.is_object()) continue;
+    const std::string checksum = Text(record, "checksum");
+    if (!checksum.empty()) run->checksums[name] = checksum;
+  }
+}
+
 absl::Status ReadPrediction(const std::string& path, RunData* run) {
   const nlohmann::json json = nlohmann::json::parse(ReadText(path), nullptr,
                                                     /*allow_exceptions=*/false);
@@ -123,6 +137,24 @@ absl::Status ReadPrediction(const std::string& path, RunData* run) {
 }
 
 }  // namespace
+
+std::string DataDifference(const RunData& a, const RunData& b) {
+  for (const auto& [name, what] :
+       {std::pair("train", "training data"),
+        std::pair("validation", "validation data"),
+        std::pair("test", "test data"),
+        std::pair("initial_weights", "initial weights")}) {
+    const auto of_a = a.checksums.find(name), of_b = b.checksums.find(name);
+    if (of_a == a.checksums.end() || of_b == b.checksums.end() ||
+        of_a->second == of_b->second) {
+      continue;
+    }
+    return absl::StrCat("the ", what, " of ", a.folder, " and ", b.folder,
+                        " differ: their checksums are ", of_a->second, " and ",
+                        of_b->second);
+  }
+  return "";
+}
 
 absl::StatusOr<RunData> ReadRun(const std::string& folder) {
   RunData run;
@@ -144,6 +176,7 @@ absl::StatusOr<RunData> ReadRun(const std::string& folder) {
   if (std::filesystem::exists(folder + "/summary.json", error)) {
     TRIBUTARY_RETURN_IF_ERROR(ReadSummary(folder + "/summary.json", &run));
   }
+  ReadChecksums(folder + "/environment.json", &run);
   if (std::filesystem::exists(folder + "/prediction.json", error)) {
     TRIBUTARY_RETURN_IF_ERROR(
         ReadPrediction(folder + "/prediction.json", &run));

@@ -60,6 +60,9 @@ struct RunData {
   std::map<std::string, double> metrics;
   std::string evaluated_set;
   bool has_weights = false;
+  // By "train", "validation", "test" and "initial_weights": the checksums in
+  // environment.json of what the run has read.
+  std::map<std::string, std::string> checksums;
   // Predicted by the cost model, if prediction.json exists.
   std::optional<double> predicted_step_seconds;
 };
@@ -67,5 +70,9 @@ struct RunData {
 // NotFound: it is not a run directory. InvalidArgument: a file in it is
 // damaged; names file and line. An unfinished last line is ignored.
 absl::StatusOr<RunData> ReadRun(const std::string& folder);
+
+// Says which data or initial weights two runs do not have in common, by their
+// checksums; empty: none, or it is unknown.
+std::string DataDifference(const RunData& a, const RunData& b);
 
 }  // namespace tributary

@@ -89,7 +89,8 @@ std::vector<Cause> CausesOfJobs(const Bisection& found) {
   }
   if (sample) causes.push_back(CauseOfSample(found.sample));
   for (const EnvironmentDifference& difference : found.environment) {
-    if (difference.kind == Kind::kData && !sample) {
+    if ((difference.kind == Kind::kData && !sample) ||
+        difference.kind == Kind::kInitialWeights) {
       causes.push_back(CauseOf(difference));
     }
   }
@@ -121,8 +122,10 @@ std::vector<Cause> AllCauses(const Bisection& found) {
   }
   std::vector<Cause> causes = CausesOfJobs(found);
   if (found.replayed && !both) return causes;
-  for (Cause& cause : CausesOf(found.environment)) {
-    if (cause.kind != "data") causes.push_back(std::move(cause));
+  for (const EnvironmentDifference& difference : found.environment) {
+    const bool told = difference.kind == Kind::kData ||
+                      difference.kind == Kind::kInitialWeights;
+    if (difference.matters() && !told) causes.push_back(CauseOf(difference));
   }
   return causes;
 }

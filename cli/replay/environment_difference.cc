@@ -130,6 +130,8 @@ const char* KindName(Kind kind) {
   switch (kind) {
     case Kind::kData:
       return "data";
+    case Kind::kInitialWeights:
+      return "initial_weights";
     case Kind::kVersion:
       return "version";
     case Kind::kArithmetic:
@@ -142,12 +144,24 @@ const char* KindName(Kind kind) {
   return "unknown";
 }
 
+std::string CauseText(const std::vector<EnvironmentDifference>& differences) {
+  std::vector<std::string> clauses;
+  for (const EnvironmentDifference& difference : differences) {
+    if (!difference.matters()) continue;
+    clauses.push_back(absl::StrCat(difference.what, " is ", difference.a,
+                                   " and ", difference.b));
+  }
+  return absl::StrJoin(clauses, "; ");
+}
+
 std::vector<EnvironmentDifference> EnvironmentDifferences(const json& a,
                                                           const json& b) {
   Comparison compare(a, b);
   compare.CompareData("training data", "train");
   compare.CompareData("validation data", "validation");
   compare.CompareData("test data", "test");
+  compare.Compare(Kind::kInitialWeights, "checksum of the initial weights",
+                  {"data", "initial_weights", "checksum"});
   compare.CompareVersions();
   compare.CompareArithmetic();
   compare.Compare(Kind::kProcessor, "processor", {"machine", "processor"});

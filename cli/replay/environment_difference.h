@@ -11,11 +11,12 @@ namespace tributary {
 // not the same in both.
 struct EnvironmentDifference {
   enum class Kind {
-    kData,        // samples: numbers of rows, checksums
-    kVersion,     // of Tributary, a library or the compiler
-    kArithmetic,  // of a rank: libraries, kernels, threads of the BLAS
-    kProcessor,   // its name, its instruction sets
-    kProcessors,  // their number, on which no result depends
+    kData,            // samples: numbers of rows, checksums
+    kInitialWeights,  // the file of model.initialize_from
+    kVersion,         // of Tributary, a library or the compiler
+    kArithmetic,      // of a rank: libraries, kernels, threads of the BLAS
+    kProcessor,       // its name, its instruction sets
+    kProcessors,      // their number, on which no result depends
   };
   Kind kind = Kind::kData;
   std::string what;  // "version of protobuf", "training data"
@@ -26,8 +27,13 @@ struct EnvironmentDifference {
   bool matters() const { return kind != Kind::kProcessors; }
 };
 
-// "data", "version", "arithmetic", "processor", "processors".
+// "data", "initial_weights", "version", "arithmetic", "processor",
+// "processors".
 const char* KindName(EnvironmentDifference::Kind kind);
+
+// "version of protobuf is 3.21 and 4.25": the differences that matter, with
+// semicolons between them; empty: there are none.
+std::string CauseText(const std::vector<EnvironmentDifference>& differences);
 
 // In the order of Kind. What only one of the two has recorded is left out: it
 // is unknown whether it differs. Empty objects are of runs without the file.

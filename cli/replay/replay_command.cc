@@ -4,9 +4,11 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "cli/replay/environment_difference.h"
 #include "cli/replay/recorded_run.h"
 #include "cli/replay/replay_steps.h"
 #include "cli/terminal/command_line.h"
@@ -64,8 +66,21 @@ Json RankJson(const ReplayedRank& rank) {
   return json;
 }
 
+Json CausesJson(const std::vector<EnvironmentDifference>& causes) {
+  Json json = Json::array();
+  for (const EnvironmentDifference& cause : causes) {
+    if (!cause.matters()) continue;
+    json.push_back({{"kind", KindName(cause.kind)},
+                    {"what", cause.what},
+                    {"a", cause.a},
+                    {"b", cause.b}});
+  }
+  return json;
+}
+
 std::string ReplayJson(const ReplayOptions& options,
-                       const ReplayedSteps& replayed, double recorded) {
+                       const ReplayedSteps& replayed, double recorded,
+                       const std::vector<EnvironmentDifference>& causes) {
   const ReplayedStep& step = replayed.steps.at(options.step);
   Json json = {{"run", options.run},
                {"step", options.step},
@@ -74,6 +89,7 @@ std::string ReplayJson(const ReplayOptions& options,
                {"loss", step.loss},
                {"recorded_loss", recorded},
                {"equal", SameLoss(step.loss, recorded)},
+               {"causes", CausesJson(causes)},
                {"ranks", Json::array()}};
   for (const ReplayedRank& rank : step.ranks) {
     json["ranks"].push_back(RankJson(rank));
@@ -108,13 +124,17 @@ void AppendRank(const ReplayedRank& rank, std::string* text) {
 }
 
 std::string ReplayText(const ReplayOptions& options,
-                       const ReplayedSteps& replayed, double recorded) {
+                       const ReplayedSteps& replayed, double recorded,
+                       const std::vector<EnvironmentDifference>& causes) {
   const ReplayedStep& step = replayed.steps.at(options.step);
   std::string text =
       absl::StrCat("step ", options.step, " of ", options.run,
                    ", computed again from ", FromText(replayed), "\nloss ",
                    LossText(step.loss), ", recorded ", LossText(recorded), ": ",
                    SameLoss(step.loss, recorded) ? "equal" : "different", "\n");
+  if (const std::string cause = CauseText(causes); !cause.empty()) {
+    absl::StrAppend(&text, "cause, in the run and now: ", cause, "\n");
+  }
   for (const ReplayedRank& rank : step.ranks) AppendRank(rank, &text);
   return text;
 }
@@ -158,13 +178,16 @@ int ReplayOneStep(const ReplayOptions& options) {
                                                                  : kExitFailed);
   }
   const double recorded = run->losses.at(options.step);
-  const std::string text = options.json
-                               ? ReplayJson(options, *replayed, recorded)
-                               : ReplayText(options, *replayed, recorded);
+  const bool equal = SameLoss(replayed->steps.at(options.step).loss, recorded);
+  std::vector<EnvironmentDifference> causes;
+  if (!equal) {
+    causes = EnvironmentDifferences(run->environment, replayed->environment);
+  }
+  const std::string text =
+      options.json ? ReplayJson(options, *replayed, recorded, causes)
+                   : ReplayText(options, *replayed, recorded, causes);
   printf("%s", text.c_str());
-  return SameLoss(replayed->steps.at(options.step).loss, recorded)
-             ? kExitDone
-             : kExitFailed;
+  return equal ? kExitDone : kExitFailed;
 }
 
 }  // namespace

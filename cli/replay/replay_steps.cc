@@ -15,6 +15,7 @@
 #include "cli/terminal/exit_codes.h"
 #include "cli/terminal/interrupts.h"
 #include "common/checkpoint/files/folder_name.h"
+#include "common/files/file_checksum.h"
 #include "common/job/job_options.h"
 #include "common/job/resolve.h"
 #include "common/job/validate/validate.h"
@@ -166,6 +167,12 @@ absl::StatusOr<ReplayedSteps> ReplaySteps(const RecordedRun& run,
     LeaveOutInitialWeights(&options.job);
   }
   TRIBUTARY_RETURN_IF_ERROR(CheckFiles(run, options.job));
+  if (const std::string& file = options.job.model().initialize_from();
+      !file.empty()) {
+    TRIBUTARY_ASSIGN_OR_RETURN(const std::string checksum, FileChecksum(file));
+    options.data_record =
+        nlohmann::json{{"initial_weights", {{"checksum", checksum}}}}.dump();
+  }
   const int code = RunLocally(options);
   if (Interrupts::Requested() != 0) return absl::CancelledError("interrupted");
   // The replay stops before the job's end, as a run that a person stops.

@@ -14,7 +14,8 @@ namespace tributary {
 // sentence begins with the place in the job file. Cancelled by an interrupt. A
 // worker that cannot tell is no error: the job's own workers will. Call
 // Interrupts::Install first. data_record: gets the numbers and checksums of the
-// samples as JSON, for JobRun::Options, if the worker has read them.
+// samples and initial weights as JSON, for JobRun::Options, if the worker has
+// read them.
 absl::Status CheckDataFits(const std::string& job_path,
                            const std::vector<std::string>& overrides,
                            std::string* data_record = nullptr);

@@ -19,7 +19,8 @@ struct EnvironmentRecord {
   Machine machine;  // of the coordinator
   // The processes that hold the ranks, by rank, with their arithmetic.
   std::vector<v1::RegisterRequest> workers;
-  // A JSON object as `tributary-worker --check-data` prints it; empty: unknown.
+  // A JSON object as `tributary-worker --check-data` prints it, of the data and
+  // the initial weights; empty: unknown.
   std::string data;
   // The training data as the workers declared them; 0: unknown.
   int64_t training_rows = 0;

@@ -191,6 +191,46 @@ TEST_F(FineTuneTest, ARunThatGoesOnDoesNotNeedTheFile) {
                                        "a file, but "));
 }
 
+TEST_F(FineTuneTest, AChangedFileIsTheCauseOfOtherSteps) {
+  TrainBase();
+  const std::string job = absl::StrCat(
+      Tuned(kNewHead), "training: {steps: 4, loss: mse, optimizer: adamw}\n");
+  MustTrain(job, "a");
+  Weights weights = Read("base/weights.safetensors");
+  ParameterSpecs specs;
+  std::vector<const float*> data;
+  for (auto& [name, values] : weights) {
+    specs.push_back({name, {static_cast<int64_t>(values.size())}});
+    if (name == "0.weight") specs.back().shape = {64, 16};
+    if (name == "2.weight") specs.back().shape = {1, 64};
+    values[0] += 1;
+    data.push_back(values.data());
+  }
+  const std::string file = Path("base/weights.safetensors");
+  ASSERT_TRUE(WriteSafetensors(file, specs, data).ok());
+  MustTrain(job, "b");
+  const auto run = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), testing::Program("tributary"));
+    return testing::RunProcess(words);
+  };
+  testing::ProcessResult result = run({"bisect", Path("a"), Path("b")});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.output,
+              HasSubstr("Cause, in " + Path("a") +
+                        " and now: checksum of the initial weights is "));
+  EXPECT_THAT(result.output, Not(HasSubstr("fault of memory")));
+  result = run({"replay", Path("a"), "--step", "3"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.output,
+              HasSubstr(": different\ncause, in the run and now: checksum of "
+                        "the initial weights is "));
+  result = run({"replay", Path("b"), "--step", "3"});
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  result = run({"compare", "--from", Path("a"), "--from", Path("b")});
+  EXPECT_THAT(result.output, HasSubstr("the initial weights of " + Path("a") +
+                                       " and " + Path("b") + " differ: "));
+}
+
 TEST_F(FineTuneTest, ABestWeightsFileComesBeforeTheLast) {
   MustTrain(absl::StrCat(kBase, kData,
                          "  test: {synthetic: {kind: mlp_teacher, rows: 50, "

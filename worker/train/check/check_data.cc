@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "common/files/file_checksum.h"
 #include "common/files/safetensors.h"
 #include "common/job/initial_tensors.h"
 #include "common/job/job_course.h"
@@ -60,7 +62,7 @@ class Check {
       if (set != nullptr) TRIBUTARY_RETURN_IF_ERROR(CheckSet(*set));
     }
     TRIBUTARY_RETURN_IF_ERROR(CheckSchedule(data->train->rows()));
-    record_ = DataRecord(*data);
+    record_.update(nlohmann::ordered_json::parse(DataRecord(*data)));
     std::vector<std::string> notes;
     for (const std::string& warning : data->warnings) {
       notes.push_back(absl::StrCat(places_.Find("data"), ": ", warning));
@@ -70,7 +72,7 @@ class Check {
     return absl::StrJoin(notes, "\n");
   }
 
-  const std::string& record() const { return record_; }
+  std::string record() const { return record_.empty() ? "" : record_.dump(); }
 
  private:
   absl::Status CheckDevice() const {
@@ -80,8 +82,8 @@ class Check {
     return places_.Error("device", "device wants cuda, but ", why);
   }
 
-  // Whether the tensors to start from have finite values.
-  absl::Status CheckInitialValues() const {
+  // Whether the tensors to start from have finite values. Records their file.
+  absl::Status CheckInitialValues() {
     const std::string& file = job_.model().initialize_from();
     if (file.empty() || FileBytes(file) > kMostCheckedBytes) {
       return absl::OkStatus();
@@ -102,6 +104,8 @@ class Check {
                              "model.initialize_from: ", read.message());
       }
     }
+    TRIBUTARY_ASSIGN_OR_RETURN(const std::string checksum, FileChecksum(file));
+    record_["initial_weights"] = {{"checksum", checksum}};
     return absl::OkStatus();
   }
 
@@ -185,7 +189,7 @@ class Check {
 
   const v1::JobSpec& job_;
   const Places& places_;
-  std::string record_;
+  nlohmann::ordered_json record_ = nlohmann::ordered_json::object();
 };
 
 }  // namespace

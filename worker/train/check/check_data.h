@@ -23,7 +23,8 @@ inline constexpr int64_t kMostCheckedBytes = int64_t{1} << 30;
 // as a step larger than the training set; or "". Also reads the tensors of
 // model.initialize_from, whose values must be finite.
 // record: gets a JSON object with the numbers and checksums of the samples
-// (DataRecord); empty: they were not read.
+// (DataRecord) and the "checksum" of the file of "initial_weights", as far as
+// they were read; empty: none was.
 absl::StatusOr<std::string> CheckData(const PlacedJob& job,
                                       std::string* record = nullptr);
 

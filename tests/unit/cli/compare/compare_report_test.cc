@@ -16,7 +16,9 @@ namespace tributary {
 namespace {
 
 using nlohmann::json;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::Not;
 using testing::StatusIs;
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
@@ -283,6 +285,27 @@ TEST_F(CompareReportTest, DamagedLinesAreNamedAndHalfOnesLeftOut) {
   EXPECT_THAT(ReadRun(folder), StatusIs(kInvalid, "metrics.jsonl:2"));
   EXPECT_THAT(ReadRun(Path("none")),
               StatusIs(absl::StatusCode::kNotFound, "is no run directory"));
+}
+
+TEST_F(CompareReportTest, OtherDataAndInitialWeightsAreNoted) {
+  const auto notes = [&](const std::string& one, const std::string& two) {
+    const std::vector<std::string> folders = {Make(Single()), Make(Two())};
+    Write("one/environment.json", R"({"data": )" + one + "}");
+    Write("two/environment.json", R"({"data": )" + two + "}");
+    return Report(folders).notes;
+  };
+  const std::string kData = R"({"train": {"rows": 9, "checksum": "0000000a"},
+                               "initial_weights": {"checksum": "0000000c"}})";
+  EXPECT_THAT(notes(kData, kData), IsEmpty());
+  EXPECT_THAT(notes(kData, "{}"), IsEmpty()) << "it is unknown";
+  EXPECT_THAT(
+      notes(kData, absl::StrReplaceAll(kData, {{"0000000a", "0000000b"}})),
+      ElementsAre("the training data of " + Path("one") + " and " +
+                  Path("two") +
+                  " differ: their checksums are 0000000a and 0000000b"));
+  EXPECT_THAT(
+      notes(kData, absl::StrReplaceAll(kData, {{"0000000c", "0000000d"}})),
+      ElementsAre(HasSubstr("the initial weights of ")));
 }
 
 TEST_F(CompareReportTest, ARunIsReadThoughItsDataAreGone) {

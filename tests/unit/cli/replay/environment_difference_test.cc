@@ -24,7 +24,8 @@ json Environment() {
                 "instruction_sets": ["avx2", "fma"]},
     "ranks": [{"arithmetic": "cpu, OpenBLAS 0.3, kernels Zen, 1 thread"},
               {"arithmetic": "cpu, OpenBLAS 0.3, kernels Zen, 1 thread"}],
-    "data": {"train": {"rows": 10, "checksum": "0000000a"}}})");
+    "data": {"train": {"rows": 10, "checksum": "0000000a"},
+             "initial_weights": {"checksum": "0000000c"}}})");
 }
 
 auto Is(Kind kind, const std::string& what, const std::string& a,
@@ -46,10 +47,13 @@ TEST(EnvironmentDifferenceTest, EveryPartIsCompared) {
   other["machine"]["processors"] = 4;
   other["machine"]["instruction_sets"] = {"avx2", "fma", "avx512f"};
   other["data"]["train"]["checksum"] = "0000000b";
+  other["data"]["initial_weights"]["checksum"] = "0000000d";
   EXPECT_THAT(
       EnvironmentDifferences(Environment(), other),
       ElementsAre(Is(Kind::kData, "checksum of the training data", "0000000a",
                      "0000000b"),
+                  Is(Kind::kInitialWeights, "checksum of the initial weights",
+                     "0000000c", "0000000d"),
                   Is(Kind::kVersion, "version of compiler", "12.2.0", "13.1"),
                   Is(Kind::kProcessor, "processor", "EPYC", "Xeon"),
                   Is(Kind::kProcessor, "instruction sets", "avx2 fma",
