@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
@@ -281,7 +282,8 @@ std::string DifferentText(const Bisection& found, const RecordedRun& a,
     absl::StrAppend(&text,
                     " The steps were not computed again, so the first "
                     "difference may be earlier: ",
-                    found.not_replayed, ".");
+                    found.not_replayed,
+                    absl::EndsWith(found.not_replayed, "?") ? "" : ".");
   }
   return text;
 }

@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "common/files/file_checksum.h"
 #include "common/files/safetensors.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/testing/temporary_folder.h"
@@ -50,6 +52,24 @@ TEST_F(ArrayChecksTest, ALabelOutOfRangeNamesTheFileOfTheLabelsAndItsRow) {
               StatusIs(absl::StatusCode::kInvalidArgument,
                        Path("y.npy") + ": row 2 has class 3, but the model's 3 "
                                        "outputs are for classes 0 to 2"));
+}
+
+TEST_F(ArrayChecksTest, TheRecordHasTheInitialWeightsBesideTheData) {
+  const std::vector<float> zeros(8);
+  ASSERT_TRUE(WriteSafetensors(Path("weights"),
+                               {{"0.weight", {4, 2}}, {"0.bias", {4}}},
+                               {zeros.data(), zeros.data()})
+                  .ok());
+  TRIBUTARY_EXPECT_OK(Check("4", "  initialize_from: weights\n"));
+  std::string text;
+  TRIBUTARY_EXPECT_OK(CheckDataOfFile(Path("job.yaml"), {}, &text));
+  const auto record = nlohmann::json::parse(text);
+  EXPECT_EQ(record["train"]["rows"], 3);
+  EXPECT_EQ(record["initial_weights"]["checksum"],
+            *FileChecksum(Path("weights")));
+  TRIBUTARY_EXPECT_OK(Check("4"));
+  TRIBUTARY_EXPECT_OK(CheckDataOfFile(Path("job.yaml"), {}, &text));
+  EXPECT_FALSE(nlohmann::json::parse(text).contains("initial_weights"));
 }
 
 TEST_F(ArrayChecksTest, AWrongFileOfLabelsIsPlacedAtItsField) {
