@@ -12,6 +12,7 @@
 #include "common/job/job_file.h"
 #include "common/schema/scalar_text.h"
 #include "common/status/place.h"
+#include "common/wire/wire_format.h"
 #include "google/protobuf/message.h"
 
 namespace tributary {
@@ -49,8 +50,11 @@ std::string SourceOf(absl::string_view path) {
   constexpr absl::string_view kGroups = "training.parameter_groups.";
   constexpr absl::string_view kStride = ".text.stride";
   static const auto* const inherited = new absl::flat_hash_set<std::string>(
-      {"columns", "header", "delimiter", "missing", "classes", "normalize",
-       "length"});
+      {"csv.columns", "csv.header", "csv.delimiter", "csv.missing",
+       "csv.classes", "text.path", "text.length"});
+  if (path == "strategy.pipeline_parallel.micro_batches") {
+    return "strategy.pipeline_parallel.stages";
+  }
   if (absl::EndsWith(path, kStride)) {
     return absl::StrCat(path.substr(0, path.size() - kStride.size()),
                         ".text.length");
@@ -60,8 +64,8 @@ std::string SourceOf(absl::string_view path) {
     absl::string_view field = path;
     if (!absl::ConsumePrefix(&field, beside)) continue;
     const std::vector<std::string> parts = absl::StrSplit(field, '.');
-    const bool takes = parts.size() == 2 &&
-                       (inherited->contains(parts[1]) || field == "text.path");
+    const bool takes = inherited->contains(field) ||
+                       (parts.size() == 2 && parts[1] == "normalize");
     return takes ? absl::StrCat("data.train.", field) : "";
   }
   // "training.parameter_groups.0.optimizer.adam.beta1"
@@ -89,13 +93,26 @@ class YamlWriter {
     std::vector<const FieldDescriptor*> fields;
     for (const FieldDescriptor* field : WrittenFields(message)) {
       const std::string here = JoinPath(path, field->name());
-      const bool given = here == "data.shuffle"
-                             ? job_.data().shuffle().has_seed() &&
-                                   job_.data().shuffle().seed() == job_.seed()
-                             : IsGiven(message, field, SourceOf(here));
-      if (!given) fields.push_back(field);
+      if (!IsDefault(here) && !IsGiven(message, field, SourceOf(here))) {
+        fields.push_back(field);
+      }
     }
     return fields;
+  }
+
+  // Whether the field has the value that it gets beside the others of the job
+  // if it is left out.
+  bool IsDefault(const std::string& path) const {
+    if (path == "data.shuffle") {
+      return job_.data().shuffle().has_seed() &&
+             job_.data().shuffle().seed() == job_.seed();
+    }
+    const v1::ParameterServerSpec& server = job_.strategy().parameter_server();
+    if (path == "strategy.parameter_server.top_k_fraction") {
+      return server.top_k_fraction() == kTopKFraction;
+    }
+    return path == "strategy.parameter_server.error_feedback" &&
+           server.error_feedback();
   }
 
   // Whether the field at `source` has the same value.

@@ -114,6 +114,19 @@ TEST(DataJobTest, AShuffleByTheSeedOfTheJobFollowsItInAWrittenJob) {
   EXPECT_EQ(Parse(JobToYaml(own), {"seed=5"}).data().shuffle().seed(), 9u);
 }
 
+// Only the length of a text is taken from the training source.
+TEST(DataJobTest, TheLengthOfAGeneratedTextStaysInAWrittenJob) {
+  const std::string text = "synthetic: {kind: markov_text, length: 16, rows: ";
+  const v1::JobSpec job = Parse(
+      "model: {gpt: {layers: 1, dim: 8, heads: 2, length: 16, "
+      "vocabulary: 16}}\n"
+      "data: {train: {" +
+      text + "100}}, test: {" + text +
+      "20}}, batch_size: 20}\n"
+      "training: {steps: 6, loss: cross_entropy, optimizer: adam}\n");
+  EXPECT_EQ(Parse(JobToYaml(job)).SerializeAsString(), job.SerializeAsString());
+}
+
 TEST(DataJobTest, ATestSourceInheritsTheClasses) {
   const std::string train = Csv("classes: [none, 7, mild]");
   const auto classes = [](const std::string& lines) {

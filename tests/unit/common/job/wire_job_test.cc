@@ -51,6 +51,11 @@ TEST(WireJobTest, CompressionHasErrorFeedbackUnlessTheJobSaysOtherwise) {
         Parse(JobWith(0, ""), {set, kServerPath + "error_feedback=false"});
     EXPECT_FALSE(StrategyOf(without).error_feedback) << wire;
     EXPECT_TRUE(MessageDifferencer::Equals(without, Parse(JobToYaml(without))));
+    // Another format does not need what this one has by default.
+    EXPECT_FALSE(Parse(JobToYaml(job), {kServerPath + "wire=float32"})
+                     .strategy()
+                     .parameter_server()
+                     .has_error_feedback());
   }
   for (const std::string wire : {"float32", "bfloat16", "float16"}) {
     const v1::JobSpec job = Parse(
