@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "common/evaluation/evaluation.h"
 #include "common/files/atomic_file.h"
@@ -81,6 +82,13 @@ InputOptions OptionsOf(const v1::DataSource& source, TargetKind kind) {
 
 absl::StatusOr<EvaluatedData> FromDataset(
     const Predictor* predictor, const std::shared_ptr<const Dataset>& data) {
+  const auto& wanted = predictor->preprocessing().feature_shape();
+  if (!absl::c_equal(data->feature_shape(), wanted)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(data->name(), ": samples are ",
+                     ShapeText(data->feature_shape()), ", the model's are ",
+                     ShapeText({wanted.begin(), wanted.end()})));
+  }
   if (data->target_kind() == TargetKind::kClass) {
     TRIBUTARY_RETURN_IF_ERROR(data->CheckClasses(predictor->outputs()));
   }

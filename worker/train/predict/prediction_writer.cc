@@ -41,6 +41,11 @@ std::string JsonNumber(double value) {
 
 std::string FloatText(double value) { return absl::StrFormat("%.9g", value); }
 
+// A field of a table; empty: it is not a number.
+std::string FieldText(double value) {
+  return std::isfinite(value) ? FloatText(value) : "";
+}
+
 void ProbabilitiesOf(v1::OutputKind kind, absl::Span<const float> outputs,
                      std::vector<double>* probabilities) {
   probabilities->clear();
@@ -112,10 +117,10 @@ void PredictionWriter::AppendCsv(const Place& place,
   absl::StrAppend(&buffer_,
                   alone && prediction.empty() ? "\"\"" : CsvText(prediction));
   if (options_.top && !names_.empty()) {
-    absl::StrAppend(&buffer_, ",", FloatText(DecidedProbability()));
+    absl::StrAppend(&buffer_, ",", FieldText(DecidedProbability()));
   } else {
     for (size_t i = 0; i < names_.size(); ++i) {
-      absl::StrAppend(&buffer_, ",", FloatText(probabilities_[i]));
+      absl::StrAppend(&buffer_, ",", FieldText(probabilities_[i]));
     }
   }
   absl::StrAppend(&buffer_, "\n");

@@ -64,7 +64,7 @@ TEST_F(PredictionWriterTest, EqualProbabilitiesAreDecidedByTheLogits) {
 TEST_F(PredictionWriterTest, OutputsThatAreNotNumbersDecideForNoClass) {
   const std::vector<std::vector<float>> outputs = {{NAN, 1}, {1, NAN}};
   EXPECT_EQ(Written(ClassRecord({"cat", "dog"}), {.top = true}, outputs),
-            "prediction,probability\n,nan\n,nan\n");
+            "prediction,probability\n,\n,\n");
   EXPECT_EQ(Written(ClassRecord({"cat", "dog"}),
                     {.format = PredictionFormat::kJson, .top = true}, outputs),
             "{\"prediction\": null, \"probability\": null}\n"
