@@ -69,7 +69,9 @@ bool IsFrozen(const v1::JobSpec& job, const ParameterSpec& parameter) {
 // The states of a frozen parameter are those of before it was frozen. Running
 // averages have no states.
 absl::Status CheckFrozen(const v1::JobSpec& job, const GoesOnFrom& from) {
-  if (from.step == 0 || !from.has_state || !CountsSteps(job)) {
+  // With local_sgd the workers' optimizer begins anew, and counts from there.
+  if (from.step == 0 || !from.has_state || HasLocalSgd(job) ||
+      !CountsSteps(job)) {
     return absl::OkStatus();
   }
   for (const ParameterSpec& parameter : from.parameters) {

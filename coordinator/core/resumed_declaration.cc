@@ -12,6 +12,7 @@
 #include "common/base/limits.h"
 #include "common/job/learning_rate_schedule.h"
 #include "common/job/optimizer_spec.h"
+#include "common/job/sources/source_kind.h"
 #include "common/status/status_macros.h"
 
 namespace tributary {
@@ -119,10 +120,16 @@ std::string ValidationChange(const v1::JobSpec& job, bool other_rows,
                              const v1::CheckpointManifest& manifest) {
   const v1::DataSpec& now = job.data();
   const v1::DataSpec& before = manifest.job().data();
-  const bool keeps_away =
-      before.validation().has_fraction() &&
-      before.validation().fraction() == now.validation().fraction() &&
+  // The fraction of a text is its last samples, in any order of the others.
+  const bool same_order =
+      SequenceLengthOf(now.train()) > 0 ||
       before.shuffle().SerializeAsString() == now.shuffle().SerializeAsString();
+  const bool same_rows =
+      manifest.data_checksum() != 0 ||  // then it decides
+      before.train().SerializeAsString() == now.train().SerializeAsString();
+  const bool keeps_away =
+      before.validation().has_fraction() && same_order && same_rows &&
+      before.validation().fraction() == now.validation().fraction();
   if (!now.validation().has_fraction() || (keeps_away && !other_rows)) {
     return "";
   }

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/limits.h"
 #include "common/job/job_options.h"
+#include "coordinator/core/model_declaration.h"
 #include "coordinator/job/job_status.h"
 #include "spdlog/spdlog.h"
 
@@ -36,6 +37,7 @@ JobNews::JobNews(JobState* state, WorkerReports* reports)
 void JobNews::Restore(const std::vector<HistoryEvent>& events, int64_t step,
                       const v1::FirstLoss& first) {
   if (first.step() > 0) divergence_.Begin(first);
+  knows_first_ = first.step() > 0;
   events_.Continue(events, step);
   logged_phase_ = state_.life().phase();
 }
@@ -74,6 +76,11 @@ bool JobNews::Has(v1::JobPhase phase, bool held) const {
 }
 
 void JobNews::WatchSteps(const std::vector<StepRecord>& steps) {
+  if (!steps.empty() && !std::exchange(knows_first_, true) &&
+      OtherData(state_.options().start.data_checksum,
+                state_.plans().declaration().data_checksum())) {
+    divergence_.Begin({});
+  }
   for (const StepRecord& record : steps) {
     if (record.samples > 0) divergence_.Add(record.step, record.loss);
     if (!record.skipped) continue;

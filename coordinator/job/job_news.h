@@ -73,6 +73,9 @@ class JobNews {
   JobState& state_;
   WorkerReports& reports_;
   DivergenceWatch divergence_;
+  // Whether it is settled with which first loss divergence_ compares: not the
+  // checkpoint's, if the training data are others.
+  bool knows_first_ = false;
   SkippedSteps skipped_steps_;
   std::vector<std::string> notices_;
   EventHistory events_;

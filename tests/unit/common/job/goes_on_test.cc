@@ -114,6 +114,20 @@ TEST(CheckGoesOnTest, AdamCannotGoOnWithWhatWasFrozen) {
       CheckUnfreezing(Freezing(false, {"1.bias"}), Freezing(false, {"0.*"})));
 }
 
+// The workers' optimizer begins anew in any case.
+TEST(CheckGoesOnTest, LocalSgdGoesOnWithWhatWasFrozen) {
+  const auto local = [](v1::JobSpec job) {
+    job.mutable_strategy()
+        ->mutable_parameter_server()
+        ->mutable_sync()
+        ->mutable_local_sgd()
+        ->set_period(1);
+    return job;
+  };
+  TRIBUTARY_EXPECT_OK(CheckUnfreezing(local(Freezing(true, {"1.bias"})),
+                                      local(Freezing(true, {"0.*"}))));
+}
+
 TEST(CheckGoesOnTest, TheFirstGroupThatNamesAParameterFreezesIt) {
   const v1::JobSpec before = Freezing(true, {"0.*"});
   // The same parameters in other words; the running average has no states.
