@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "cli/jobs/run_outcome.h"
@@ -44,16 +45,23 @@ struct ExportOptions {
   bool last = false;
 };
 
-// The newest checkpoint at the path. A run that has ended has its own last one,
-// even if later runs, which went on from it, share its checkpoint directory.
+// The newest checkpoint at the path. A run has its own last one, even if later
+// runs, which went on from it, share its checkpoint directory.
 absl::StatusOr<std::string> LastOf(const std::string& path) {
-  const absl::StatusOr<RunOutcome> outcome = ReadRunOutcome(path);
-  if (!outcome.ok() || outcome->checkpoint_step == 0) return CheckpointAt(path);
   TRIBUTARY_ASSIGN_OR_RETURN(const CheckpointPlace place,
                              FindCheckpoints(path));
-  const std::string own = absl::StrCat(
-      place.path, "/", CheckpointFolderName(outcome->checkpoint_step));
-  if (ReadCheckpointInfo(own).complete()) return own;
+  if (!place.is_directory) return CheckpointAt(path);
+  const absl::StatusOr<RunOutcome> outcome = ReadRunOutcome(path);
+  TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<CheckpointInfo> found,
+                             ListCheckpoints(place.path));
+  for (const CheckpointInfo& info : found) {
+    const bool own = outcome.ok() && outcome->checkpoint_step > 0
+                         ? info.step == outcome->checkpoint_step
+                         : IsOfRun(path, place, info);
+    if (!own) continue;
+    if (info.complete()) return info.path;
+    break;
+  }
   return CheckpointAt(path);
 }
 

@@ -17,6 +17,7 @@
 #include "common/host/small_file.h"
 #include "common/job/yaml/yaml_tree.h"
 #include "common/status/status_macros.h"
+#include "coordinator/run/run_directory.h"
 
 namespace tributary {
 namespace {
@@ -54,14 +55,16 @@ std::string DirectoryOfRun(const std::string& run) {
   return directory ? directory->text : "";
 }
 
-// Runs that went on from each other may share a directory.
 void TellOfLaterRun(const std::string& run, const CheckpointPlace& place,
                     const CheckpointInfo& info) {
+  if (IsOfRun(run, place, info)) return;
   const absl::StatusOr<RunOutcome> outcome = ReadRunOutcome(run);
-  if (!outcome.ok() || info.step <= outcome->steps) return;
-  PrintError(absl::StrCat(run, " ended after step ", outcome->steps, "; ",
-                          info.path, ", the newest checkpoint in ", place.path,
-                          ", is of a run that went on from it"));
+  PrintError(absl::StrCat(
+      run,
+      outcome.ok() ? absl::StrCat(" ended after step ", outcome->steps)
+                   : " has not come to its end",
+      "; ", info.path, ", the newest checkpoint in ", place.path,
+      ", is of a run that went on from it"));
 }
 
 }  // namespace
@@ -80,6 +83,17 @@ absl::StatusOr<CheckpointPlace> FindCheckpoints(const std::string& path) {
   if (fs::is_directory(of_run, error)) return CheckpointPlace{of_run, true};
   const std::string elsewhere = DirectoryOfRun(path);
   return CheckpointPlace{elsewhere.empty() ? path : elsewhere, true};
+}
+
+bool IsOfRun(const std::string& run, const CheckpointPlace& place,
+             const CheckpointInfo& info) {
+  if (place.path == absl::StrCat(run, "/checkpoints")) return true;
+  const absl::StatusOr<RunOutcome> outcome = ReadRunOutcome(run);
+  if (outcome.ok()) return info.step <= outcome->steps;
+  // The run was killed, or still trains.
+  const auto state = RunDirectory::ReadState(run);
+  return !state.ok() || info.manifest.job_id() == state->job_id() ||
+         info.step <= state->plan().start_step();
 }
 
 absl::StatusOr<std::vector<CheckpointInfo>> CheckpointsAt(

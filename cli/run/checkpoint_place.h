@@ -20,6 +20,12 @@ struct CheckpointPlace {
 // NotFound: there is no such directory.
 absl::StatusOr<CheckpointPlace> FindCheckpoints(const std::string& path);
 
+// Whether a checkpoint found there is of the run itself. Where runs that went
+// on from each other share a directory, it may be of a later one. True if `run`
+// is no run directory, or if it is unknown.
+bool IsOfRun(const std::string& run, const CheckpointPlace& place,
+             const CheckpointInfo& info);
+
 // All checkpoints of a directory, the newest first, or the single one. Errors
 // as FindCheckpoints and ListCheckpoints.
 absl::StatusOr<std::vector<CheckpointInfo>> CheckpointsAt(

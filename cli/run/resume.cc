@@ -50,19 +50,6 @@ void TakeJobOfRun(const std::string& file, v1::JobSpec* job) {
   *job = std::move(found);
 }
 
-// Whether a run directory stands for this checkpoint of its own job. Where runs
-// that went on from each other share a directory, the newest one may be of a
-// later run.
-bool IsOfRun(const std::string& folder, int64_t step, const std::string& run) {
-  const std::string directory =
-      std::filesystem::path(folder).parent_path().string();
-  if (directory == absl::StrCat(run, "/checkpoints")) return true;
-  const absl::StatusOr<CheckpointPlace> place = FindCheckpoints(run);
-  if (!place.ok() || place->path != directory || directory == run) return false;
-  const absl::StatusOr<RunOutcome> outcome = ReadRunOutcome(run);
-  return !outcome.ok() || step <= outcome->steps;
-}
-
 // "training.optimizer.adam.learning_rate: 0.01 -> 0.3; ...": the settings that
 // change the steps from here on, without the length of the job, which only says
 // how many there are, and data files, whose samples are compared later.
@@ -119,14 +106,19 @@ absl::StatusOr<ResumePoint> FindResumePoint(const std::string& path,
   point.start.manifest =
       std::make_shared<const v1::CheckpointManifest>(manifest);
   point.job = manifest.job();
-  point.job_file = absl::StrCat(path, "/job.yaml");
-  if (IsOfRun(point.folder, manifest.step(), path)) {
-    TakeJobOfRun(point.job_file, &point.job);
-  } else {  // RUN/checkpoints/step-N
-    point.job_file =
-        (std::filesystem::path(point.folder).parent_path() / ".." / "job.yaml")
-            .lexically_normal()
-            .string();
+  const std::filesystem::path directory =
+      std::filesystem::path(point.folder).parent_path();
+  const absl::StatusOr<CheckpointPlace> place = FindCheckpoints(path);
+  const std::string of_run = absl::StrCat(path, "/job.yaml");
+  if (!place.ok() || place->path != directory || directory == path) {
+    // RUN/checkpoints/step-N
+    point.job_file = (directory / ".." / "job.yaml").lexically_normal();
+  } else if (IsOfRun(path, *place, ReadCheckpointInfo(point.folder))) {
+    point.job_file = of_run;
+    TakeJobOfRun(of_run, &point.job);
+  } else if (ReadText(of_run) != JobToYaml(point.job)) {
+    PrintError(absl::StrCat(of_run, " does not count, because ", point.folder,
+                            " is of another run with another job"));
   }
   if (RunLock::IsHeld(path)) {
     PrintError(absl::StrCat(path, " still trains; this is a second run, from ",
@@ -145,13 +137,13 @@ void LeaveOutInitialWeights(v1::JobSpec* job) {
 absl::StatusOr<v1::JobSpec> ResumedJob(
     const ResumePoint& point, const std::vector<std::string>& overrides) {
   if (ValidateInitialWeights(Places(), point.job).ok()) {
-    return ParseJob(JobToYaml(point.job), point.JobName(), overrides);
+    return ParseJob(JobToYaml(point.job), point.JobName(), overrides, ".");
   }
   v1::JobSpec without = point.job;
   LeaveOutInitialWeights(&without);
   TRIBUTARY_ASSIGN_OR_RETURN(
       v1::JobSpec job,
-      ParseJob(JobToYaml(without), point.JobName(), overrides));
+      ParseJob(JobToYaml(without), point.JobName(), overrides, "."));
   if (!job.model().initialize_from().empty()) return job;
   // The run's record still says how the training began.
   const v1::ModelSpec& model = point.job.model();

@@ -22,8 +22,7 @@ struct ResumePoint {
   std::string job_file;  // of the run; it may not exist, or be another job's
 
   // The name of the job in errors: its file, in which a user can look, if the
-  // text there is the same. Relative paths of overrides start from that file's
-  // directory, else from the current one.
+  // text there is the same.
   std::string JobName() const;
 };
 
@@ -37,8 +36,9 @@ absl::StatusOr<ResumePoint> FindResumePoint(const std::string& path,
 // read before the first step alone, so a job that goes on does not need it.
 void LeaveOutInitialWeights(v1::JobSpec* job);
 
-// The job of the checkpoint with these overrides. The file of its initial
-// weights may be gone. Errors as ParseJob (job_file.h).
+// The job of the checkpoint with these overrides, whose relative paths start
+// from the current directory. The file of its initial weights may be gone.
+// Errors as ParseJob (job_file.h).
 absl::StatusOr<v1::JobSpec> ResumedJob(
     const ResumePoint& point, const std::vector<std::string>& overrides);
 

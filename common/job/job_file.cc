@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <utility>
 
 #include "common/host/small_file.h"
@@ -40,7 +41,8 @@ namespace {
 
 absl::StatusOr<PlacedJob> ParsePlacedJob(
     absl::string_view text, const std::string& file_name,
-    const std::vector<std::string>& overrides, JobPart part = JobPart::kWhole) {
+    const std::vector<std::string>& overrides, JobPart part = JobPart::kWhole,
+    const std::string& folder = "") {
   PlacedJob placed;
   v1::JobSpec& job = placed.job;
   Places& places = placed.places;
@@ -53,7 +55,9 @@ absl::StatusOr<PlacedJob> ParsePlacedJob(
                         "model and data are missing; or training.optimizer, "
                         "if `tributary run` starts a program for this job");
   }
-  TRIBUTARY_RETURN_IF_ERROR(ResolveJob(file_name, part, &places, &job));
+  const std::filesystem::path file = file_name;
+  TRIBUTARY_RETURN_IF_ERROR(ResolveJob(
+      folder.empty() ? file : folder / file.filename(), part, &places, &job));
   return placed;
 }
 
@@ -79,11 +83,13 @@ absl::StatusOr<v1::JobSpec> ReadRecordedJob(const std::string& run) {
   return std::move(placed.job);
 }
 
-absl::StatusOr<v1::JobSpec> ParseJob(
-    absl::string_view text, const std::string& file_name,
-    const std::vector<std::string>& overrides) {
-  TRIBUTARY_ASSIGN_OR_RETURN(PlacedJob placed,
-                             ParsePlacedJob(text, file_name, overrides));
+absl::StatusOr<v1::JobSpec> ParseJob(absl::string_view text,
+                                     const std::string& file_name,
+                                     const std::vector<std::string>& overrides,
+                                     const std::string& folder) {
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      PlacedJob placed,
+      ParsePlacedJob(text, file_name, overrides, JobPart::kWhole, folder));
   return std::move(placed.job);
 }
 

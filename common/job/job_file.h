@@ -37,11 +37,12 @@ struct PlacedJob {
 absl::StatusOr<PlacedJob> ReadPlacedJob(
     const std::string& path, const std::vector<std::string>& overrides);
 
-// The same for text in memory. Errors contain `file_name`, and relative paths
-// start from its directory.
+// The same for text in memory. Errors contain `file_name`. Relative paths start
+// from `folder`; empty: from the directory of `file_name`.
 absl::StatusOr<v1::JobSpec> ParseJob(
     absl::string_view text, const std::string& file_name,
-    const std::vector<std::string>& overrides = {});
+    const std::vector<std::string>& overrides = {},
+    const std::string& folder = "");
 
 // The job of a run directory. Its files are not looked at: they may be gone,
 // and a command checks only those that it reads. Errors as ReadJobFile.

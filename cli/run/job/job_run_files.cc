@@ -13,6 +13,7 @@
 #include "cli/terminal/format.h"
 #include "common/checkpoint/checkpoint_directory.h"
 #include "common/checkpoint/checkpoint_reader.h"
+#include "common/checkpoint/files/folder_name.h"
 #include "common/files/file_status.h"
 #include "common/host/steady_waits.h"
 #include "common/job/job_options.h"
@@ -50,11 +51,18 @@ std::string JobRun::ResumeCommand(const RunSummary& summary,
   std::vector<std::string> words = options_.commands.restart.empty()
                                        ? options_.commands.resume
                                        : options_.commands.restart;
-  if (summary.totals.checkpoint_step > 0) {
+  const bool in_run = options_.job.checkpoint().directory().empty();
+  // A resumed run begins with a copy of the checkpoint. Its own job.yaml counts
+  // beside that.
+  const bool has_copy =
+      in_run && options_.start.step > 0 &&
+      ReadCheckpointInfo(
+          absl::StrCat(CheckpointDirectory(), "/",
+                       CheckpointFolderName(options_.start.step)))
+          .complete();
+  if (summary.totals.checkpoint_step > 0 || has_copy) {
     words = options_.commands.resume;
-    from = options_.job.checkpoint().directory().empty()
-               ? directory_->path()
-               : options_.job.checkpoint().directory();
+    from = in_run ? directory_->path() : options_.job.checkpoint().directory();
   }
   std::error_code error;  // the run directory may have been moved
   if (from.empty() || !fs::exists(from, error)) return "";

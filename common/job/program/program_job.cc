@@ -168,14 +168,16 @@ absl::StatusOr<Written> ReadSource(const ProgramJobSource& source) {
                            "with `tributary train`");
 }
 
-// Relative paths of a source without a file start in the current directory.
+// Relative paths of a source without a file, or from a checkpoint, start in the
+// current directory.
 absl::Status Resolve(const ProgramJobSource& source, JobPart part,
                      Written* written) {
   if (source.file_name.empty() && written->job.name().empty()) {
     written->job.set_name(source.name);
   }
-  const std::string file = source.file_name.empty() ? "job" : source.file_name;
-  return ResolveJob(file, part, &written->places, &written->job);
+  const bool has_file = !source.file_name.empty() && !source.text_yields;
+  return ResolveJob(has_file ? source.file_name : "job", part, &written->places,
+                    &written->job);
 }
 
 }  // namespace
