@@ -84,10 +84,9 @@ absl::StatusOr<EvaluatedData> FromDataset(
     const Predictor* predictor, const std::shared_ptr<const Dataset>& data) {
   const auto& wanted = predictor->preprocessing().feature_shape();
   if (!absl::c_equal(data->feature_shape(), wanted)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(data->name(), ": samples are ",
-                     ShapeText(data->feature_shape()), ", the model's are ",
-                     ShapeText({wanted.begin(), wanted.end()})));
+    return absl::InvalidArgumentError(absl::StrCat(
+        data->name(), ": samples are ", ShapeText(data->feature_shape()),
+        ", the model's are ", ShapeText({wanted.begin(), wanted.end()})));
   }
   if (data->target_kind() == TargetKind::kClass) {
     TRIBUTARY_RETURN_IF_ERROR(data->CheckClasses(predictor->outputs()));
