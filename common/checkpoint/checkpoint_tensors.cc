@@ -8,7 +8,7 @@
 namespace tributary {
 
 absl::StatusOr<CheckpointTensors> CheckpointTensors::Of(
-    std::shared_ptr<const CheckpointReader> reader, bool with_state) {
+    const std::shared_ptr<const CheckpointReader>& reader, bool with_state) {
   const ParameterSpecs whole = WholeParameters(reader->parameters());
   ParameterSpecs specs;
   for (const ParameterSpec& spec : whole) {

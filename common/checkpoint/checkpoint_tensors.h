@@ -21,7 +21,7 @@ namespace tributary {
 class CheckpointTensors {
  public:
   static absl::StatusOr<CheckpointTensors> Of(
-      std::shared_ptr<const CheckpointReader> reader, bool with_state);
+      const std::shared_ptr<const CheckpointReader>& reader, bool with_state);
 
   // The weights in the model's order; with the optimizer's state then each of
   // its tensors in the same order, named "optimizer.STATE.PARAMETER".

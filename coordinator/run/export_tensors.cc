@@ -18,7 +18,7 @@ constexpr int64_t kPieceElements = 1 << 18;
 }  // namespace
 
 absl::StatusOr<ExportedTensors> ExportTensors(
-    std::shared_ptr<const CheckpointReader> reader, bool with_state,
+    const std::shared_ptr<const CheckpointReader>& reader, bool with_state,
     const std::string& output) {
   TRIBUTARY_ASSIGN_OR_RETURN(const CheckpointTensors tensors,
                              CheckpointTensors::Of(reader, with_state));

@@ -19,7 +19,7 @@ struct ExportedTensors {
 // safetensors file, which appears when it is whole. The tensors are those of
 // CheckpointTensors. Every byte that is read is checked.
 absl::StatusOr<ExportedTensors> ExportTensors(
-    std::shared_ptr<const CheckpointReader> reader, bool with_state,
+    const std::shared_ptr<const CheckpointReader>& reader, bool with_state,
     const std::string& output);
 
 }  // namespace tributary
