@@ -28,7 +28,8 @@ class TextsChecksum {
 };
 
 // The checksum of the feature columns. A column without a name counts by its
-// position among the columns beside the label; then the lowest bit is 1.
+// position; the column of the label is not counted. The lowest bit is 1 if
+// there is such a column.
 uint32_t ColumnsOf(const v1::CsvTable& table) {
   if (table.numeric().empty() && table.categorical().empty()) return 0;
   TextsChecksum columns;

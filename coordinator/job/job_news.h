@@ -58,7 +58,7 @@ class JobNews {
   JobUpdate Take(bool held);
   void Show(v1::JobPhase phase) { shown_phase_ = phase; }
   const EventHistory& events() const { return events_; }
-  // Without a step before the first step's end.
+  // Its step is 0 until the first step has ended.
   const v1::FirstLoss& first_loss() const { return divergence_.first(); }
 
  private:
@@ -73,8 +73,8 @@ class JobNews {
   JobState& state_;
   WorkerReports& reports_;
   DivergenceWatch divergence_;
-  // Whether it is settled with which first loss divergence_ compares: not the
-  // checkpoint's, if the training data are others.
+  // Whether divergence_ has the right first loss. That of the checkpoint does
+  // not count if the training data have changed.
   bool knows_first_ = false;
   SkippedSteps skipped_steps_;
   std::vector<std::string> notices_;

@@ -45,7 +45,8 @@ std::vector<const FieldDescriptor*> WrittenFields(const Message& message) {
 }
 
 // The path of the field whose value the field at `path` takes if a job leaves
-// it out; empty: of none.
+// it out; empty: it takes none. Agrees with ResolveFields and the kinds of
+// sources.
 std::string SourceOf(absl::string_view path) {
   constexpr absl::string_view kGroups = "training.parameter_groups.";
   constexpr absl::string_view kStride = ".text.stride";
@@ -100,8 +101,7 @@ class YamlWriter {
     return fields;
   }
 
-  // Whether the field has the value that it gets beside the others of the job
-  // if it is left out.
+  // Whether the field has its default, which depends on other fields.
   bool IsDefault(const std::string& path) const {
     if (path == "data.shuffle") {
       return job_.data().shuffle().has_seed() &&

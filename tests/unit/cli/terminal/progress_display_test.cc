@@ -15,7 +15,8 @@ ProgressView At(int64_t step, int64_t total = 100) {
   return view;
 }
 
-// The row on a terminal after these bytes: \r goes home, \x1b[K clears.
+// The row that a terminal shows after these bytes. \r moves the cursor to the
+// start of the row, and \x1b[K erases from the cursor on.
 std::string Screen(const std::string& bytes) {
   std::string done, row;
   for (size_t i = 0; i < bytes.size(); ++i) {
