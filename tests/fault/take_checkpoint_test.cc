@@ -85,9 +85,8 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         Way{"all_reduce", {"--set", "strategy={all_reduce: {}}"}},
         Way{"local_sgd",
-            // A rate with which the job does not diverge before it is asked.
-            {"--set", "strategy.parameter_server.sync={local_sgd: {period: 3}}",
-             "--set", "training.optimizer.sgd.learning_rate=0.0001"}},
+            {"--set",
+             "strategy.parameter_server.sync={local_sgd: {period: 3}}"}},
         Way{"residuals",
             {"--set",
              "strategy={parameter_server: {wire: top_k, "
@@ -95,7 +94,6 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& info) { return std::string(info.param.label); });
 
 TEST_F(TakeCheckpointTest, WithoutABarrierItIsIntact) {
-  EditJob("learning_rate: 0.05", "learning_rate: 0.0001");
   auto train = Begin({"--set", "strategy.parameter_server.sync={async: {}}"});
   const Taken taken = Take();
   End(*train);

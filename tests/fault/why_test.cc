@@ -213,7 +213,7 @@ TEST_F(WhyTest, AProgramThatHasNotSubmittedItsJob) {
 }
 
 TEST_F(WhyTest, AJobThatDivergesAndFails) {
-  EditJob("learning_rate: 0.05", "learning_rate: 1e12");
+  EditJob("learning_rate: 0.0001", "learning_rate: 1e12");
   const absl::Time begin = absl::Now();
   auto train = Train("job", {"--set", "training.divergence=fail"});
   EXPECT_EQ(train->Wait(kSoon), 1) << train->output();
