@@ -4,7 +4,11 @@
 #include <filesystem>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "common/job/job_options.h"
 #include "common/job/optimizer_spec.h"
 #include "common/job/sources/source_kind.h"
@@ -24,14 +28,6 @@ using google::protobuf::OneofDescriptor;
 
 // ---- defaults that depend on other fields
 
-// A test or validation set inherits from the training set what it leaves out.
-void ResolveBeside(const v1::DataSource& train, v1::DataSource* other) {
-  const SourceKind* kind = KindOf(train);
-  if (kind == nullptr || kind != KindOf(*other)) return;
-  kind->Inherit(train, other);
-  if (NormalizeOf(*other) == nullptr) SetNormalize(NormalizeOf(train), other);
-}
-
 void ResolveSource(v1::DataSource* source) {
   const SourceKind* kind = KindOf(*source);
   if (kind != nullptr) kind->Resolve(source);
@@ -40,12 +36,12 @@ void ResolveSource(v1::DataSource* source) {
 void ResolveData(uint64_t seed, v1::DataSpec* data) {
   if (data->has_train()) ResolveSource(data->mutable_train());
   if (data->has_test()) {
-    ResolveBeside(data->train(), data->mutable_test());
+    InheritFields(data->train(), data->mutable_test());
     ResolveSource(data->mutable_test());
   }
   if (data->validation().has_source()) {
     v1::DataSource* source = data->mutable_validation()->mutable_source();
-    ResolveBeside(data->train(), source);
+    InheritFields(data->train(), source);
     ResolveSource(source);
   }
   if (!data->has_shuffle()) data->mutable_shuffle()->set_seed(seed);
@@ -280,6 +276,47 @@ class FieldResolver {
 };
 
 }  // namespace
+
+std::string SourceOf(const v1::JobSpec& job, absl::string_view path) {
+  constexpr absl::string_view kGroups = "training.parameter_groups.";
+  if (path == "strategy.pipeline_parallel.micro_batches") {
+    return "strategy.pipeline_parallel.stages";
+  }
+  absl::string_view source = path;
+  if (absl::ConsumeSuffix(&source, ".text.stride")) {
+    return absl::StrCat(source, ".text.length");
+  }
+  const std::string key = absl::StrCat(SourceKey(job.data().train()), ".");
+  for (const absl::string_view beside :
+       {"data.test.", "data.validation.source."}) {
+    absl::string_view field = path;
+    if (!absl::ConsumePrefix(&field, beside) ||
+        !absl::ConsumePrefix(&field, key)) {
+      continue;
+    }
+    return IsInherited(job.data().train(), field)
+               ? absl::StrCat("data.train.", key, field)
+               : "";
+  }
+  // "training.parameter_groups.0.optimizer.adam.beta1"
+  const std::vector<std::string> parts = absl::StrSplit(path, '.');
+  return absl::StartsWith(path, kGroups) && parts.size() == 6
+             ? absl::StrCat("training.optimizer.", parts[4], ".", parts[5])
+             : "";
+}
+
+bool HasDependentDefault(const v1::JobSpec& job, absl::string_view path) {
+  if (path == "data.shuffle") {
+    return job.data().shuffle().has_seed() &&
+           job.data().shuffle().seed() == job.seed();
+  }
+  const v1::ParameterServerSpec& server = job.strategy().parameter_server();
+  if (path == "strategy.parameter_server.top_k_fraction") {
+    return server.top_k_fraction() == kTopKFraction;
+  }
+  return path == "strategy.parameter_server.error_feedback" &&
+         server.error_feedback();
+}
 
 void MarkProgram(v1::JobSpec* job) {
   if (job->has_model() || job->has_data()) return;

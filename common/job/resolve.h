@@ -39,6 +39,14 @@ absl::Status ResolveJob(const std::string& file_name, JobPart part,
 absl::Status ResolveFields(const std::string& file_name, JobPart part,
                            Places* places, v1::JobSpec* job);
 
+// The path of the field whose value the field at `path` of a resolved job takes
+// if the file leaves it out; empty: it takes none.
+std::string SourceOf(const v1::JobSpec& job, absl::string_view path);
+
+// Whether the field at `path` of a resolved job has its default, and that
+// depends on other fields.
+bool HasDependentDefault(const v1::JobSpec& job, absl::string_view path);
+
 // Replaces the model's preset, whose fields must be resolved, by its layers.
 // The layers record the preset's place; their fields are not resolved yet.
 absl::Status ExpandPreset(Places* places, v1::ModelSpec* model);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/job/sources/source_kind.h"
 
+#include "absl/algorithm/container.h"
+
 namespace tributary {
 
 #define TRIBUTARY_SOURCE_KINDS(Add) void Add(SourceKinds* kinds);
@@ -38,6 +40,12 @@ const FieldDescriptor* FieldOf(const v1::DataSource& source,
 
 const Message& MessageOf(const v1::DataSource& source) {
   return source.GetReflection()->GetMessage(source, MemberOf(source));
+}
+
+bool HasValue(const Message& message, const FieldDescriptor* field) {
+  const auto& reflection = *message.GetReflection();
+  return field->is_repeated() ? reflection.FieldSize(message, field) > 0
+                              : reflection.HasField(message, field);
 }
 
 Message* MutableMessageOf(v1::DataSource* source) {
@@ -105,6 +113,26 @@ void SetNormalize(const v1::NormalizeSpec* spec, v1::DataSource* source) {
   } else {
     message->GetReflection()->MutableMessage(message, field)->CopyFrom(*spec);
   }
+}
+
+bool IsInherited(const v1::DataSource& source, absl::string_view field) {
+  const SourceKind* const kind = KindOf(source);
+  return kind != nullptr && (field == "normalize" ||
+                             absl::c_linear_search(kind->Inherited(), field));
+}
+
+void InheritFields(const v1::DataSource& train, v1::DataSource* other) {
+  if (KindOf(train) == nullptr || KindOf(train) != KindOf(*other)) return;
+  v1::DataSource given = train;
+  Message* const from = MutableMessageOf(&given);
+  Message* const to = MutableMessageOf(other);
+  for (int i = 0; i < to->GetDescriptor()->field_count(); ++i) {
+    const FieldDescriptor* const field = to->GetDescriptor()->field(i);
+    if (!IsInherited(train, field->name()) || HasValue(*to, field)) {
+      from->GetReflection()->ClearField(from, field);
+    }
+  }
+  to->MergeFrom(*from);
 }
 
 SourceRows RowsOf(const v1::DataSource& source) {

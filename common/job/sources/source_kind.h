@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "common/schema/case_table.h"
 #include "common/status/place.h"
 #include "tributary/v1/data.pb.h"
@@ -38,10 +39,9 @@ class SourceKind {
     return 0;
   }
 
-  // Copies from the training set the fields that another set leaves out.
-  // `normalize` is copied for all kinds elsewhere.
-  virtual void Inherit(const v1::DataSource& /*train*/,
-                       v1::DataSource* /*other*/) const {}
+  // The fields, beside `normalize`, that another set takes from the training
+  // set if it leaves them out.
+  virtual std::vector<std::string> Inherited() const { return {}; }
 
   // Sets the defaults that depend on other fields.
   virtual void Resolve(v1::DataSource* /*source*/) const {}
@@ -77,6 +77,12 @@ bool IsGenerated(const v1::DataSource& source);
 const v1::NormalizeSpec* NormalizeOf(const v1::DataSource& source);
 // Copies the spec into a source whose kind has `normalize`; null removes it.
 void SetNormalize(const v1::NormalizeSpec* spec, v1::DataSource* source);
+
+// Whether another set of the source's kind takes the field from the training
+// set if it leaves it out. False without a kind.
+bool IsInherited(const v1::DataSource& source, absl::string_view field);
+// Copies these fields into a set of the same kind that leaves them out.
+void InheritFields(const v1::DataSource& train, v1::DataSource* other);
 
 // The part of a source's rows that the job uses.
 struct SourceRows {

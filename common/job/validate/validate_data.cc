@@ -50,6 +50,10 @@ absl::Status ValidateBeside(const Places& places, const std::string& path,
     const std::string kind = path + ".synthetic.kind";
     return places.Error(kind, kind, " differs from data.train's");
   }
+  if (source.text().tokens() != train.text().tokens()) {
+    const std::string tokens = path + ".text.tokens";
+    return places.Error(tokens, tokens, " differs from data.train's");
+  }
   if (!absl::c_equal(source.csv().classes(), train.csv().classes())) {
     const std::string classes = path + ".csv.classes";
     return places.Error(classes, classes,

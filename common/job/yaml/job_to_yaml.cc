@@ -2,17 +2,13 @@
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/string_view.h"
-#include "absl/strings/strip.h"
 #include "common/job/job_file.h"
+#include "common/job/resolve.h"
 #include "common/schema/scalar_text.h"
 #include "common/status/place.h"
-#include "common/wire/wire_format.h"
 #include "google/protobuf/message.h"
 
 namespace tributary {
@@ -44,38 +40,6 @@ std::vector<const FieldDescriptor*> WrittenFields(const Message& message) {
   return written;
 }
 
-// The path of the field whose value the field at `path` takes if a job leaves
-// it out; empty: it takes none. Agrees with ResolveFields and the kinds of
-// sources.
-std::string SourceOf(absl::string_view path) {
-  constexpr absl::string_view kGroups = "training.parameter_groups.";
-  constexpr absl::string_view kStride = ".text.stride";
-  static const auto* const inherited = new absl::flat_hash_set<std::string>(
-      {"csv.columns", "csv.header", "csv.delimiter", "csv.missing",
-       "csv.classes", "text.path", "text.length"});
-  if (path == "strategy.pipeline_parallel.micro_batches") {
-    return "strategy.pipeline_parallel.stages";
-  }
-  if (absl::EndsWith(path, kStride)) {
-    return absl::StrCat(path.substr(0, path.size() - kStride.size()),
-                        ".text.length");
-  }
-  for (const absl::string_view beside :
-       {"data.test.", "data.validation.source."}) {
-    absl::string_view field = path;
-    if (!absl::ConsumePrefix(&field, beside)) continue;
-    const std::vector<std::string> parts = absl::StrSplit(field, '.');
-    const bool takes = inherited->contains(field) ||
-                       (parts.size() == 2 && parts[1] == "normalize");
-    return takes ? absl::StrCat("data.train.", field) : "";
-  }
-  // "training.parameter_groups.0.optimizer.adam.beta1"
-  const std::vector<std::string> parts = absl::StrSplit(path, '.');
-  return absl::StartsWith(path, kGroups) && parts.size() == 6
-             ? absl::StrCat("training.optimizer.", parts[4], ".", parts[5])
-             : "";
-}
-
 class YamlWriter {
  public:
   explicit YamlWriter(const v1::JobSpec& job) : job_(job) {}
@@ -94,25 +58,12 @@ class YamlWriter {
     std::vector<const FieldDescriptor*> fields;
     for (const FieldDescriptor* field : WrittenFields(message)) {
       const std::string here = JoinPath(path, field->name());
-      if (!IsDefault(here) && !IsGiven(message, field, SourceOf(here))) {
+      if (!HasDependentDefault(job_, here) &&
+          !IsGiven(message, field, SourceOf(job_, here))) {
         fields.push_back(field);
       }
     }
     return fields;
-  }
-
-  // Whether the field has its default, which depends on other fields.
-  bool IsDefault(const std::string& path) const {
-    if (path == "data.shuffle") {
-      return job_.data().shuffle().has_seed() &&
-             job_.data().shuffle().seed() == job_.seed();
-    }
-    const v1::ParameterServerSpec& server = job_.strategy().parameter_server();
-    if (path == "strategy.parameter_server.top_k_fraction") {
-      return server.top_k_fraction() == kTopKFraction;
-    }
-    return path == "strategy.parameter_server.error_feedback" &&
-           server.error_feedback();
   }
 
   // Whether the field at `source` has the same value.

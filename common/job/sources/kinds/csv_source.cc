@@ -134,21 +134,8 @@ class CsvSourceKind : public SourceKind {
     return {{"path", source->mutable_csv()->mutable_path()}};
   }
 
-  void Inherit(const v1::DataSource& train,
-               v1::DataSource* other) const override {
-    const v1::CsvSource& from = train.csv();
-    v1::CsvSource* csv = other->mutable_csv();
-    if (!csv->has_columns() && from.has_columns()) {
-      *csv->mutable_columns() = from.columns();
-    }
-    if (!csv->has_header() && from.has_header()) {
-      csv->set_header(from.header());
-    }
-    if (csv->delimiter().empty()) csv->set_delimiter(from.delimiter());
-    if (!csv->has_missing() && from.has_missing()) {
-      *csv->mutable_missing() = from.missing();
-    }
-    if (csv->classes().empty()) *csv->mutable_classes() = from.classes();
+  std::vector<std::string> Inherited() const override {
+    return {"columns", "header", "delimiter", "missing", "classes"};
   }
 
   void Resolve(v1::DataSource* source) const override {

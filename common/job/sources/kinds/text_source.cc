@@ -14,13 +14,8 @@ class TextSourceKind : public SourceKind {
     return source.text().length();
   }
 
-  void Inherit(const v1::DataSource& train,
-               v1::DataSource* other) const override {
-    const v1::TextSource& from = train.text();
-    v1::TextSource* text = other->mutable_text();
-    text->set_tokens(from.tokens());
-    if (text->path().empty()) *text->mutable_path() = from.path();
-    if (text->length() == 0) text->set_length(from.length());
+  std::vector<std::string> Inherited() const override {
+    return {"path", "tokens", "length"};
   }
 
   // By default the samples of a text do not overlap.

@@ -189,6 +189,28 @@ TEST(DataJobTest, ValidationIsAFractionOrASource) {
   EXPECT_EQ(text.validation().source().text().length(), 8);
 }
 
+TEST(DataJobTest, ATestTextHasTheTokensOfTheTrainingText) {
+  const auto job = [](const std::string& train, const std::string& test) {
+    return "model: {gpt: {layers: 1, dim: 8, heads: 2, length: 8, "
+           "vocabulary: 16}}\n"
+           "data: {train: {text: {path: a.txt, length: 8" +
+           train + "}}, test: {text: {path: b.txt" + test +
+           "}}, batch_size: 2}\n"
+           "training: {steps: 6, loss: cross_entropy, optimizer: adam}\n";
+  };
+  const auto parse = [](const std::string& text) {
+    Places places;
+    v1::JobSpec parsed;
+    EXPECT_TRUE(ReadFields(text, "job.yaml", {}, &places, &parsed).ok());
+    return ResolveJob("job.yaml", JobPart::kRecord, &places, &parsed);
+  };
+  EXPECT_TRUE(parse(job(", tokens: bytes", "")).ok());
+  EXPECT_TRUE(parse(job(", tokens: bytes", ", tokens: bytes")).ok());
+  EXPECT_THAT(parse(job("", ", tokens: bytes")),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "data.test.text.tokens differs from data.train's"));
+}
+
 TEST(DataJobTest, WrongValidationIsTold) {
   const auto error = [](const std::string& validation) {
     return DataError(
