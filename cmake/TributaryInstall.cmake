@@ -4,13 +4,29 @@
 #   find_package(tributary REQUIRED)
 #   target_link_libraries(... tributary::tributary_client)
 include(CMakePackageConfigHelpers)
+include(GNUInstallDirs)
+
+# tributary_install_binaries(DESTINATION COMPONENT target ...)
+# Programs or modules without a search path of their own. CMake would link them with a
+# path that ends with a colon, to change it when they are installed; the loader takes
+# the nothing behind it for the current folder, whoever owns that.
+function(tributary_install_binaries destination component)
+  set_target_properties(${ARGN} PROPERTIES BUILD_WITH_INSTALL_RPATH ON
+    INSTALL_RPATH_USE_LINK_PATH ON)
+  install(TARGETS ${ARGN} RUNTIME DESTINATION ${destination} COMPONENT ${component}
+    LIBRARY DESTINATION ${destination} COMPONENT ${component})
+  foreach(target ${ARGN})
+    install(CODE "file(RPATH_REMOVE FILE \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${destination}/$<TARGET_FILE_NAME:${target}>\")"
+      COMPONENT ${component})
+  endforeach()
+endfunction()
 
 # tributary_install(PROGRAMS target ... LIBRARIES target ...)
 # Libraries take along what they are built on. The target `tributary_installed`
 # builds all that is installed, without the tests.
 function(tributary_install)
   cmake_parse_arguments(ARG "" "" "PROGRAMS;LIBRARIES" ${ARGN})
-  install(TARGETS ${ARG_PROGRAMS} RUNTIME COMPONENT programs)
+  tributary_install_binaries(${CMAKE_INSTALL_BINDIR} programs ${ARG_PROGRAMS})
 
   set(libraries)
   foreach(library ${ARG_LIBRARIES})

@@ -2,8 +2,10 @@
 // Wrong command lines print one message, return exit code 2 and leave no files.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <link.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "tests/testing/paths.h"
 #include "tests/testing/running_process.h"
@@ -290,6 +292,26 @@ TEST_F(CommandLineTest, VersionIsTold) {
   EXPECT_THAT(Run({"tributary", "--version"}), StartsWith("tributary "));
   EXPECT_THAT(Run({"tributary-coordinator", "--version"}),
               StartsWith("tributary "));
+}
+
+// Whoever owns the current folder can put libraries there.
+TEST_F(CommandLineTest, LibrariesOfTheCurrentFolderAreNotLoaded) {
+  std::vector<std::string> libraries;  // those of this test; most are theirs
+  dl_iterate_phdr(
+      [](dl_phdr_info* library, size_t, void* all) {
+        static_cast<std::vector<std::string>*>(all)->push_back(
+            std::filesystem::path(library->dlpi_name).filename());
+        return 0;
+      },
+      &libraries);
+  for (const std::string& name : libraries) {
+    if (!name.empty()) Write(name, "");
+  }
+  ASSERT_GT(NumFiles(), 10);
+  for (const char* program : {"tributary", "tributary-coordinator",
+                              "tributary-server", "tributary-worker"}) {
+    EXPECT_THAT(Run({program, "--version"}), StartsWith("tributary "));
+  }
 }
 
 TEST_F(CommandLineTest, DryRunPrintsTheResolvedJobAndLeavesNothingBehind) {
