@@ -27,7 +27,9 @@ class ChildProcess {
     // The place in a job that it is started for; unspecified: none.
     v1::Role role = v1::ROLE_UNSPECIFIED;
     uint32_t index = 0;
-    std::vector<std::string> environment = {};  // "NAME=value", besides ours
+    // "NAME=value", besides ours. Our programs compute their matrix products in
+    // one thread, and OpenBLAS, when it is loaded, otherwise starts one a core.
+    std::vector<std::string> environment = {"OPENBLAS_NUM_THREADS=1"};
     // The program's standard input, at most kMostInput bytes.
     std::string input = {};
   };
