@@ -27,29 +27,30 @@ class TextsChecksum {
   bool empty_ = true;
 };
 
-// The checksum of the feature columns. A column without a name counts by its
-// position; the column of the label is not counted. The lowest bit is 1 if
-// there is such a column.
-uint32_t ColumnsOf(const v1::CsvTable& table) {
-  if (table.numeric().empty() && table.categorical().empty()) return 0;
+// The feature columns. A column without a name counts by its position; the
+// column of the label is not counted.
+void SetColumns(const v1::CsvTable& table, v1::InputMeaning* meaning) {
+  if (table.numeric().empty() && table.categorical().empty()) return;
   TextsChecksum columns;
-  uint32_t by_position = 0;
   const auto add = [&](const v1::CsvColumn& column) {
     columns.Add(column.name());
     if (!column.name().empty()) return;
     const bool behind = column.index() > table.label().index();
     columns.Add(absl::StrCat(column.index() - (behind ? 1 : 0)));
-    by_position = 1;
+    meaning->set_unnamed_columns(true);
   };
   for (const v1::CsvColumn& column : table.numeric()) add(column);
   columns.Add("");
   for (const v1::CsvCategories& one : table.categorical()) add(one.column());
-  return std::max((columns.value() & ~1u) | by_position, 2u);
+  meaning->set_columns(columns.value());
 }
 
 // Names and positions cannot be compared with each other.
-bool HasOtherColumns(uint32_t before, uint32_t now) {
-  return before != 0 && now != 0 && before % 2 == now % 2 && before != now;
+bool HasOtherColumns(const v1::InputMeaning& before,
+                     const v1::InputMeaning& now) {
+  return before.columns() != 0 && now.columns() != 0 &&
+         before.unnamed_columns() == now.unnamed_columns() &&
+         before.columns() != now.columns();
 }
 
 }  // namespace
@@ -70,7 +71,7 @@ v1::InputMeaning MeaningOf(const v1::Preprocessing& preprocessing) {
                vocabulary.size() * sizeof(vocabulary[0])});
   }
   v1::InputMeaning meaning;
-  meaning.set_columns(ColumnsOf(preprocessing.csv()));
+  SetColumns(preprocessing.csv(), &meaning);
   meaning.set_categories(categories.value());
   meaning.set_classes(classes.value());
   meaning.set_vocabulary(words.value());
@@ -79,7 +80,7 @@ v1::InputMeaning MeaningOf(const v1::Preprocessing& preprocessing) {
 
 std::string MeaningChange(const v1::InputMeaning& before,
                           const v1::InputMeaning& now) {
-  if (HasOtherColumns(before.columns(), now.columns())) return "the columns";
+  if (HasOtherColumns(before, now)) return "the columns";
   if (before.categories() != now.categories()) return "the categories";
   if (before.classes() != now.classes()) return "the classes";
   return before.vocabulary() != now.vocabulary() ? "the tokens" : "";
