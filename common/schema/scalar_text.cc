@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -100,13 +101,19 @@ std::string DoubleFault(const std::string& text, double* value) {
   return "";
 }
 
-bool HasControlCharacter(absl::string_view text) {
-  for (char c : text) {
-    if (absl::ascii_iscntrl(static_cast<unsigned char>(c)) && c != '\t') {
-      return true;
-    }
-  }
-  return false;
+// A field whose texts stand in a table, where a name may have several lines.
+bool IsOfTable(const FieldDescriptor& field) {
+  const std::string& name = field.full_name();
+  return absl::StartsWith(name, "tributary.v1.CsvColumns.") ||
+         name == "tributary.v1.CsvSource.classes" ||
+         name == "tributary.v1.MissingSpec.texts";
+}
+
+bool HasControlCharacter(absl::string_view text, bool but_line_breaks) {
+  return absl::c_any_of(text, [but_line_breaks](unsigned char c) {
+    return absl::ascii_iscntrl(c) && c != '\t' &&
+           (c != '\n' || !but_line_breaks);
+  });
 }
 
 // YAML in double quotes wherever a plain scalar could be taken for more.
@@ -120,8 +127,8 @@ std::string StringText(const std::string& text) {
   if (plain) return text;
   return absl::StrCat(
       "\"",
-      absl::StrReplaceAll(text,
-                          {{"\\", "\\\\"}, {"\"", "\\\""}, {"\t", "\\t"}}),
+      absl::StrReplaceAll(
+          text, {{"\\", "\\\\"}, {"\"", "\\\""}, {"\t", "\\t"}, {"\n", "\\n"}}),
       "\"");
 }
 
@@ -245,7 +252,7 @@ std::string SetScalar(const std::string& text, bool quoted, Message* message,
           text == "true");
       return "";
     case FieldDescriptor::CPPTYPE_STRING:
-      if (HasControlCharacter(text)) {
+      if (HasControlCharacter(text, IsOfTable(*field))) {
         return "wants a text without control characters";
       }
       // A message that holds anything else does not arrive.

@@ -170,6 +170,29 @@ TEST(DataJobTest, WrongClassesAreTold) {
                        "mse wants numbers"));
 }
 
+// Names in a table may have several lines, if they are quoted.
+TEST(DataJobTest, WordsOfATableMayHoldLineBreaks) {
+  const v1::JobSpec job =
+      Parse(JobWith(7,
+                    "  train: {synthetic: {kind: linear, rows: 100}}\n"
+                    "  test: {synthetic: {kind: linear, rows: 10}}"));
+  v1::JobSpec table = job;
+  v1::CsvSource* csv = table.mutable_data()->mutable_train()->mutable_csv();
+  csv->add_path("a.csv");
+  csv->mutable_columns()->set_label("price\n(EUR)");
+  csv->mutable_columns()->add_numeric("a\nb");
+  csv->add_classes("c\nd");
+  table.mutable_data()->clear_test();
+  Places places;
+  v1::JobSpec again;
+  ASSERT_TRUE(
+      ReadFields(JobToYaml(table), "job.yaml", {}, &places, &again).ok());
+  EXPECT_EQ(again.data().train().csv().columns().label(), "price\n(EUR)");
+  EXPECT_THAT(again.data().train().csv().columns().numeric(),
+              ElementsAre("a\nb"));
+  EXPECT_THAT(again.data().train().csv().classes(), ElementsAre("c\nd"));
+}
+
 TEST(DataJobTest, ValidationIsAFractionOrASource) {
   const std::string train = Csv("missing: mean, delimiter: ;");
   EXPECT_EQ(DataOf(train + "\n  validation: 0.25").validation().fraction(),
