@@ -11,6 +11,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -112,7 +113,6 @@ class Resolver {
       TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<int> found,
                                  AboutField(Find(name, field), path));
       for (const int column : found) {
-        by_place_ |= position_used_ == name && field != kIgnore;
         if (used_as_[column] != nullptr) {
           return AboutField(
               absl::InvalidArgumentError(absl::StrCat(
@@ -153,7 +153,6 @@ class Resolver {
   }
 
   bool uses_words() const { return uses_words_; }
-  bool by_place() const { return by_place_; }
   const std::map<int, std::string>& fields() const { return fields_; }
 
  private:
@@ -213,7 +212,11 @@ class Resolver {
 
   absl::Status Twice(const std::string& name, const char* field) const {
     return Error(field, name,
-                 "appears twice in the header; name the column by its number");
+                 ParseNumbers(name)
+                     ? "appears twice in the header; give the columns "
+                       "different names"
+                     : "appears twice in the header; name the column by its "
+                       "number");
   }
 
   // `text`: numbers that are not all names of the header, which has `name`.
@@ -248,7 +251,6 @@ class Resolver {
   std::string position_used_;          // the last numbers that were positions
   const char* position_field_ = "";
   bool uses_words_ = false;
-  bool by_place_ = false;
 };
 
 // The label and the features, in one order.
@@ -260,16 +262,28 @@ std::vector<int> UsedColumns(const CsvColumnRoles& roles) {
   return columns;
 }
 
-// `columns: {label: "y", numeric: ["a"]}`.
-std::string ColumnsSetting(const CsvColumnRoles& roles,
-                           const std::vector<std::string>& header) {
+// How to let columns have any order: "; if the columns may have another order,
+// name all that are used, as in columns: {label: "y", numeric: ["a"]}". Empty:
+// a name does not mean one column.
+std::string AnyOrderHint(const CsvColumnRoles& roles,
+                         const std::vector<std::string>& header) {
+  constexpr char kHint[] =
+      "; if the columns may have another order, name all that are used";
+  constexpr size_t kMostNamed = 20;
+  const std::vector<int> used = UsedColumns(roles);
+  if (used.size() > kMostNamed) return kHint;
+  for (const int column : used) {
+    if (header[column].empty() || absl::c_count(header, header[column]) > 1) {
+      return "";
+    }
+  }
   const auto names = [&header](const std::vector<int>& columns) {
     std::vector<std::string> list;
     for (const int column : columns) list.push_back(header[column]);
     return YamlList(list);
   };
-  std::string setting =
-      absl::StrCat("columns: {label: ", YamlText(header[roles.label]));
+  std::string setting = absl::StrCat(
+      kHint, ", as in columns: {label: ", YamlText(header[roles.label]));
   if (!roles.numeric.empty()) {
     absl::StrAppend(&setting, ", numeric: ", names(roles.numeric));
   }
@@ -314,8 +328,6 @@ absl::StatusOr<CsvColumnRoles> ResolveCsvColumns(
   }
   roles.fields = resolver.fields();
   roles.uses_words = resolver.uses_words();
-  roles.by_place = resolver.by_place() ||
-                   (names.numeric.empty() && names.categorical.empty());
   return roles;
 }
 
@@ -326,25 +338,17 @@ absl::Status CheckColumnsAlike(const CsvColumnRoles& roles,
                                const std::string& place) {
   const std::vector<int> found = UsedColumns(roles);
   const std::vector<int> wanted = UsedColumns(train);
-  if (!roles.by_place || header.empty() || train_header.empty() ||
-      found.size() != wanted.size()) {
+  if (header.empty() || train_header.empty() || found.size() != wanted.size()) {
     return absl::OkStatus();
   }
   for (size_t i = 0; i < found.size(); ++i) {
     const std::string& name = train_header[wanted[i]];
     if (header[found[i]] == name) continue;
-    constexpr size_t kMostNamed = 20;
     return AboutField(
         absl::InvalidArgumentError(absl::StrCat(
             place, ": column ", CsvColumnText(header, found[i]), ": wanted ",
-            Quoted(name),
-            " at this position, as in the training data; if the columns may "
-            "have "
-            "another order, name all that are used",
-            found.size() > kMostNamed
-                ? ""
-                : absl::StrCat(", as in ",
-                               ColumnsSetting(train, train_header)))),
+            Quoted(name), " at this position, as in the training data",
+            AnyOrderHint(train, train_header))),
         roles.FieldOf(found[i]));
   }
   return absl::OkStatus();

@@ -31,9 +31,6 @@ struct CsvColumnRoles {
   std::map<int, std::string> fields;
   // The job file uses a name of the header that is not a number.
   bool uses_words = false;
-  // The label or a feature was found by its position in the file, and not by a
-  // name.
-  bool by_place = false;
 
   // Empty: the job file does not name the column.
   std::string FieldOf(int column) const {
@@ -50,10 +47,9 @@ absl::StatusOr<CsvColumnRoles> ResolveCsvColumns(
     const CsvColumnNames& names, const std::vector<std::string>& header,
     int num_columns, const std::string& file);
 
-// OK if the columns that `roles` finds by their position have the same names as
-// those that `train` finds in the training file, or if a header is empty.
-// InvalidArgument, with `place` (the file and the line of the header), names
-// the first column that differs.
+// OK if the columns of `roles` have the same names as those of `train`, which
+// are of the training file, or if a header is empty. InvalidArgument, with
+// `place` (the file and the line of the header), names the first that differs.
 absl::Status CheckColumnsAlike(const CsvColumnRoles& roles,
                                const std::vector<std::string>& header,
                                const CsvColumnRoles& train,

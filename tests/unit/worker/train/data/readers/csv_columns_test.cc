@@ -88,6 +88,9 @@ TEST(CsvColumnNumbersTest, WhatIsNoNumberIsAName) {
 TEST(CsvColumnNumbersTest, ANumberThatTwoNamesAreIsTold) {
   EXPECT_THAT(ErrorWith({"y", {"0-1"}, {}, {}}, {"0", "1", "1.0", "y"}),
               HasSubstr("\"1.0\" appears twice in the header"));
+  EXPECT_THAT(ErrorWith({"y", {"0"}, {}, {}}, {"0", "0", "y"}),
+              HasSubstr("\"0\" appears twice in the header; give the columns "
+                        "different names"));
 }
 
 TEST(CsvColumnNumbersTest, AColumnWithoutANameIsNoFeatureByDefault) {

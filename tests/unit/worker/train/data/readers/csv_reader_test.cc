@@ -128,6 +128,22 @@ TEST(CsvReaderTest, ATestFileWithOtherCategoricalColumnsIsTold) {
             "got 1");
 }
 
+// Names that appear twice cannot be written instead of positions.
+TEST(CsvReaderTest, ARemedyNamesNoColumnThatItCannot) {
+  CsvOptions options;
+  options.columns = {"y", {}, {}, {}};
+  CsvWords words;
+  ASSERT_TRUE(
+      Train("a,a,c,y\n1,2,3,0\n", options, TargetKind::kReal, &words).ok());
+  std::vector<std::string> warnings;
+  const InputFiles file =
+      InputFiles::OverBytes("test.csv", "c,a,a,y\n3,1,2,0\n");
+  EXPECT_EQ(
+      ErrorOf(ReadTestCsv(file, options, TargetKind::kReal, words, &warnings)),
+      "test.csv: line 1: column 0 (\"c\"): wanted \"a\" at this position, "
+      "as in the training data");
+}
+
 TEST(CsvReaderTest, ColumnsThatGoByPlaceHaveTheNamesOfTheTraining) {
   CsvWords words;
   const auto read = [&words](const CsvColumnNames& columns,
@@ -153,6 +169,9 @@ TEST(CsvReaderTest, ColumnsThatGoByPlaceHaveTheNamesOfTheTraining) {
               HasSubstr("column 0 (\"b\"): wanted \"a\""));
   EXPECT_THAT(ErrorOf(read({"3", {"a"}, {}, {}}, "a,b,y,c\n1,2,0,3\n")),
               HasSubstr("column 3 (\"c\"): wanted \"y\""));
+  // Numbers that are positions there, and names here.
+  EXPECT_THAT(ErrorOf(read({"y", {"1-2"}, {}, {}}, "1,2,d,y\n2,3,1,0\n")),
+              HasSubstr("column 0 (\"1\"): wanted \"b\""));
   // By name they may lie anywhere.
   EXPECT_THAT(read({"y", {"a", "b"}, {}, {}}, "c,b,a,y\n3,2,1,0\n")->numbers,
               ElementsAre(1, 2));
