@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -39,14 +40,14 @@ bool LooksNumeric(absl::string_view text) {
 
 bool HasWordAboveNumber(const std::vector<std::string>& first,
                         absl::Span<const absl::string_view> next,
+                        absl::Span<const int> columns,
                         const MissingFields& missing) {
-  for (size_t i = 0; i < first.size() && i < next.size(); ++i) {
-    if (KindOfField(first[i], missing) == FieldKind::kWord &&
-        KindOfField(next[i], missing) == FieldKind::kNumber) {
-      return true;
-    }
-  }
-  return false;
+  return absl::c_any_of(columns, [&](int column) {
+    const auto at = static_cast<size_t>(column);
+    return at < first.size() && at < next.size() &&
+           KindOfField(first[at], missing) == FieldKind::kWord &&
+           KindOfField(next[at], missing) == FieldKind::kNumber;
+  });
 }
 
 std::string DataAmongNames(const std::vector<std::string>& first,

@@ -14,10 +14,12 @@ namespace tributary {
 // such as a date, a time or a number with a decimal comma.
 bool LooksNumeric(absl::string_view text);
 
-// True if the first row names the columns for certain: a field of it is a word,
-// and the field below it, in `next`, is a number.
+// True if the first row names the columns for certain: in one of `columns` it
+// has a word, and the field below it, in `next`, is a number. Categories can be
+// both.
 bool HasWordAboveNumber(const std::vector<std::string>& first,
                         absl::Span<const absl::string_view> next,
+                        absl::Span<const int> columns,
                         const MissingFields& missing);
 // The first field that looks like data: a number, a date, a missing value, or a
 // word that appears twice. Empty: there is none.

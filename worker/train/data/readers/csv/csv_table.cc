@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "common/status/about_field.h"
 #include "common/status/cause.h"
@@ -84,12 +86,32 @@ absl::Status CsvTable::CheckHeader() const {
   return absl::OkStatus();
 }
 
+absl::Status CsvTable::NotUtf8Error(const std::string& place) const {
+  return absl::InvalidArgumentError(
+      absl::StrCat(place, " is not UTF-8, so convert the file, as in: ",
+                   ConvertCommand("iconv -f WINDOWS-1252 -t UTF-8",
+                                  file_->name(), "", file_->packed())));
+}
+
+absl::Status CsvTable::CheckUtf8(const WordList& words, int column) const {
+  const auto word = absl::c_find_if(
+      words.words(), [](const auto& one) { return !IsUtf8(one.text); });
+  if (word == words.words().end()) return absl::OkStatus();
+  return NotUtf8Error(absl::StrCat(
+      files_.name(word->first_file), ": line ", word->first_line, ": column ",
+      CsvColumnText(header_, column), ": ", Quoted(word->text)));
+}
+
 absl::Status CsvTable::ReadHeader() {
   num_columns_ = static_cast<int>(fields_.size());
   if (options_.header) {
     for (absl::string_view field : fields_) header_.emplace_back(field);
   }
   header_line_ = rows_->line();
+  if (!absl::c_all_of(header_, IsUtf8)) {
+    return NotUtf8Error(
+        absl::StrCat(file_->name(), ": line ", header_line_, ": the header"));
+  }
   absl::StatusOr<CsvColumnRoles> roles =
       ResolveCsvColumns(options_.columns, header_, num_columns_, file_->name());
   if (!roles.ok()) return ColumnsError(roles.status());
@@ -114,12 +136,6 @@ absl::Status CsvTable::ColumnsError(const absl::Status& error) {
   if (hint.empty() && !data.empty()) {
     hint = absl::StrCat("; ", NoHeaderText(data, kLooksLikeData));
   }
-  if (!std::all_of(header_.begin(), header_.end(), IsUtf8)) {
-    absl::StrAppend(&hint,
-                    "; the header is not UTF-8, so convert the file, as in: ",
-                    ConvertCommand("iconv -f WINDOWS-1252 -t UTF-8",
-                                   file_->name(), "", file_->packed()));
-  }
   return WithMessage(error,
                      absl::StrCat(absl::string_view(error.message()), hint));
 }
@@ -127,8 +143,15 @@ absl::Status CsvTable::ColumnsError(const absl::Status& error) {
 std::string CsvTable::DataInHeader() {
   const auto next =
       absl::MakeConstSpan(fields_).first(more_ ? fields_.size() : 0);
+  std::vector<int> telling(header_.size());
+  if (roles_.numeric.empty() && roles_.categorical.empty()) {  // not known
+    std::iota(telling.begin(), telling.end(), 0);
+  } else {
+    telling = roles_.numeric;
+    telling.push_back(roles_.label);
+  }
   header_in_doubt_ = options_.doubt_header && !roles_.uses_words &&
-                     !HasWordAboveNumber(header_, next, missing_);
+                     !HasWordAboveNumber(header_, next, telling, missing_);
   return header_in_doubt_ ? DataAmongNames(header_, missing_) : "";
 }
 
@@ -172,6 +195,10 @@ absl::Status CsvTable::Read() {
   }
   TRIBUTARY_RETURN_IF_ERROR(ResolveRange(range, row_, data_.name).status());
   TRIBUTARY_RETURN_IF_ERROR(CheckWordsOfHeader());
+  for (size_t i = 0; i < categories_.size(); ++i) {
+    TRIBUTARY_RETURN_IF_ERROR(CheckUtf8(categories_[i], roles_.categorical[i]));
+  }
+  TRIBUTARY_RETURN_IF_ERROR(CheckUtf8(labels_.words(), roles_.label));
   TRIBUTARY_RETURN_IF_ERROR(labels_.CheckWords());
   if (sink_ != nullptr) TRIBUTARY_RETURN_IF_ERROR(Flush());
   if (flushed_ + data_.rows > 0) return absl::OkStatus();

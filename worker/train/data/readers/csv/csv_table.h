@@ -72,6 +72,9 @@ class CsvTable {
   // header.
   absl::Status ColumnsError(const absl::Status& error);
   absl::Status CheckWordsOfHeader() const;
+  // For a message about `place`: "t.csv: line 2: ...".
+  absl::Status NotUtf8Error(const std::string& place) const;
+  absl::Status CheckUtf8(const WordList& words, int column) const;
   absl::Status HeaderError(absl::string_view name, absl::string_view why) const;
   bool RepeatsHeader() const;
   // Reads the rows of the current file that are in the range. False: the range

@@ -120,12 +120,22 @@ TEST(CsvHintsTest, NumbersOfOtherProgramsAreTold) {
                         "in missing: {mean: true, texts: [\"inf\"]}"));
 }
 
-TEST(CsvHintsTest, AHeaderInAnotherEncodingIsTold) {
-  EXPECT_THAT(ErrorOfTable("gr\xF6\xDF"
-                           "e,a\n1,2\n",
-                           {.columns = {.label = "größe"}}),
-              EndsWith("; the header is not UTF-8, so convert the file, as in: "
-                       "iconv -f WINDOWS-1252 -t UTF-8 < t.csv > new-t.csv"));
+TEST(CsvHintsTest, NamesCategoriesAndLabelsInAnotherEncodingAreTold) {
+  const std::string convert =
+      " is not UTF-8, so convert the file, as in: "
+      "iconv -f WINDOWS-1252 -t UTF-8 < t.csv > new-t.csv";
+  EXPECT_EQ(ErrorOfTable("gr\xF6\xDF"
+                         "e,a\n1,2\n",
+                         {.columns = {.label = "a"}}),
+            "t.csv: line 1: the header" + convert);
+  EXPECT_EQ(ErrorOfTable("a,y\nx,1\n\xE9,2\n",
+                         {.columns = {.label = "y", .categorical = {"a"}}}),
+            "t.csv: line 3: column 0 (\"a\"): \"\\xe9\"" + convert);
+  CsvWords words;
+  EXPECT_EQ(ErrorOf(ReadTrainingCsv(
+                InputFiles::OverBytes("t.csv", "a,y\n1,\xE9\n2,\xE8\n"),
+                {.columns = {.label = "y"}}, TargetKind::kClass, &words)),
+            "t.csv: line 2: column 1 (\"y\"): \"\\xe9\"" + convert);
 }
 
 TEST(CsvHintsTest, TextsAreShownAsTheyAreWritten) {
