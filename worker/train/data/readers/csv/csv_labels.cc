@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
 
 #include "absl/strings/str_cat.h"
 #include "common/status/about_field.h"
 #include "common/status/cause.h"
 #include "common/status/quoted.h"
+#include "common/status/status_macros.h"
 #include "common/status/utf8.h"
 #include "worker/train/data/readers/csv/csv_fields.h"
 #include "worker/train/data/readers/csv/csv_hints.h"
@@ -42,7 +44,27 @@ absl::Status CsvLabels::CheckThere(absl::string_view text,
                               MissingLabelHint(options_.missing, text))));
 }
 
+absl::Status CsvLabels::CheckSpellings() const {
+  if (!classes_.empty() || AreNumbers()) return absl::OkStatus();
+  std::map<double, const WordList::Word*> numbers;
+  for (const WordList::Word& word : words_.words()) {
+    double value;
+    if (!ParseCsvNumber(word.text, &value)) continue;
+    const auto [first, is_new] = numbers.emplace(value, &word);
+    if (is_new) continue;
+    const absl::Status error = Error(word, "one spelling of a number");
+    return WithMessage(
+        error, absl::StrCat(absl::string_view(error.message()), ", and ",
+                            Quoted(first->second->text), " in line ",
+                            first->second->first_line,
+                            "; if they are two classes, name all classes in "
+                            "csv.classes"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CsvLabels::CheckWords() const {
+  TRIBUTARY_RETURN_IF_ERROR(CheckSpellings());
   for (const WordList::Word& word : words_.words()) {
     if (!LooksMissing(word.text) || classes_.contains(word.text)) continue;
     constexpr size_t kMostNamed = 20;

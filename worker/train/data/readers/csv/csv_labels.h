@@ -39,7 +39,8 @@ class CsvLabels {
     return words_.Add(text, file, line);
   }
   // An error if a word usually stands for a missing label, such as "NA", and is
-  // not a class that the job names. Call it after the last word.
+  // not a class that the job names, or if two words are spellings of one
+  // number, such as "1" and "1.0". Call it after the last word.
   absl::Status CheckWords() const;
 
   const WordList& words() const { return words_; }
@@ -53,6 +54,7 @@ class CsvLabels {
 
  private:
   bool AreNumbers() const;
+  absl::Status CheckSpellings() const;
   absl::Status Error(const WordList::Word& word,
                      absl::string_view wanted) const;
 

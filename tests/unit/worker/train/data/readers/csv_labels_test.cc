@@ -109,6 +109,18 @@ TEST_F(CsvLabelsTest, NamedClassesAreLabelsWhateverTheyLookLike) {
   EXPECT_EQ(ReadLabels({"none", "", "?"})->rows, 2);
 }
 
+// Beside words, "1" and "1.0" would be two classes.
+TEST_F(CsvLabelsTest, ANumberThatIsSpelledInTwoWaysIsTold) {
+  EXPECT_EQ(
+      ErrorOf(ReadLabels({"1", "-1", "1.0"})),
+      "t.csv: line 4: column 1 (\"y\"): wanted one spelling of a number, "
+      "got \"1.0\", and \"1\" in line 2; if they are two classes, name all "
+      "classes in csv.classes");
+  EXPECT_TRUE(ReadLabels({"1", "0", "1.0"}).ok());
+  options_.classes = {"1", "-1", "1.0"};
+  EXPECT_TRUE(ReadLabels({"1", "-1", "1.0"}).ok());
+}
+
 TEST_F(CsvLabelsTest, NamedClassesKeepTheirOrder) {
   options_.classes = {"low", "mid", "high"};
   const auto data = ReadLabels({"high", "low", "mid"});
