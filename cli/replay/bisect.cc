@@ -61,7 +61,10 @@ class Search {
     CompareLosses();
     TRIBUTARY_RETURN_IF_ERROR(CompareStates());
     if (found_.steps == 0 && found_.states == 0) return NothingInCommon();
-    if (found_.equal()) return std::move(found_);
+    if (found_.equal()) {
+      TRIBUTARY_RETURN_IF_ERROR(CompareFinalWeights());
+      return std::move(found_);
+    }
     TRIBUTARY_RETURN_IF_ERROR(CompareData());
     TRIBUTARY_RETURN_IF_ERROR(Narrow());
     return std::move(found_);
@@ -115,6 +118,42 @@ class Search {
       Name(tensors, StateText(of_a), of_a.step, &found_.place);
       return absl::OkStatus();
     }
+    return absl::OkStatus();
+  }
+
+  // Compares the files of final weights of runs whose other records are equal.
+  // A checkpoint of the last step says nothing about them.
+  absl::Status CompareFinalWeights() {
+    for (const RecordedRun* run : {&a_, &b_}) {
+      const RecordedRun& other = run == &a_ ? b_ : a_;
+      if (other.final_step != run->final_step &&
+          other.StateAfter(run->final_step) == nullptr) {
+        continue;  // the runs end at different steps
+      }
+      TRIBUTARY_ASSIGN_OR_RETURN(const std::optional<ChangedWeights> changed,
+                                 FindChangedWeights(*run));
+      if (!changed) continue;
+      Bisection::Deviation deviation{.changed = changed};
+      deviation.place = {.seen = Seen::kWeights, .step = run->final_step};
+      Name({changed->tensor}, "the final weights", run->final_step,
+           &deviation.place);
+      found_.place = deviation.place;
+      (run == &a_ ? found_.deviation_a : found_.deviation_b) = deviation;
+    }
+    const RecordedState* const of_a = a_.FinalWeights();
+    const RecordedState* const of_b = b_.FinalWeights();
+    if (!found_.equal() || of_a == nullptr || of_b == nullptr ||
+        of_a->step != of_b->step ||
+        (of_a == a_.StateAfter(of_a->step) &&
+         of_b == b_.StateAfter(of_b->step))) {
+      return absl::OkStatus();
+    }
+    TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<TensorDifference> tensors,
+                               DifferentTensors(*of_a, *of_b));
+    ++found_.states;
+    if (tensors.empty()) return absl::OkStatus();
+    found_.place = {.seen = Seen::kWeights, .step = of_a->step};
+    Name(tensors, StateText(*of_a), of_a->step, &found_.place);
     return absl::OkStatus();
   }
 

@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "cli/replay/environment_difference.h"
+#include "cli/replay/final_weights.h"
 #include "cli/replay/recorded_run.h"
 #include "cli/replay/replay_steps.h"
 #include "common/job/job_difference.h"
@@ -39,6 +40,8 @@ struct Bisection {
   struct Deviation {
     DifferencePoint place;
     std::vector<EnvironmentDifference> here;  // the run, and the replay
+    // The run's file of final weights was changed. Nothing was computed again.
+    std::optional<ChangedWeights> changed = {};
   };
 
   bool equal() const { return place.seen == Seen::kNowhere; }

@@ -109,6 +109,13 @@ std::vector<Cause> CausesOf(
 
 std::vector<Cause> AllCauses(const Bisection& found) {
   if (found.equal()) return {};
+  std::vector<Cause> changed;
+  for (const auto* deviation : {&found.deviation_a, &found.deviation_b}) {
+    if (!*deviation || !(*deviation)->changed) continue;
+    changed.push_back({"file", (*deviation)->changed->path, "", "",
+                       "a change of the file or a fault of the disk"});
+  }
+  if (!changed.empty()) return changed;
   const bool both = found.deviation_a && found.deviation_b;
   if (!both && (found.deviation_a || found.deviation_b)) {
     const auto& one =
@@ -245,12 +252,41 @@ std::string DeviationText(const Bisection::Deviation& deviation,
   return text;
 }
 
+// A run whose file of final weights is not what the run has written.
+std::string ChangedText(const Bisection::Deviation& deviation) {
+  const ChangedWeights& changed = *deviation.changed;
+  std::string text =
+      absl::StrCat(changed.path,
+                   " was changed after the run: ", ChecksumsText(changed), ".");
+  if (!changed.tensor.name.empty()) {
+    absl::StrAppend(&text, " Its ", TensorText(deviation.place),
+                    " is the first that differs from the checkpoint of step ",
+                    deviation.place.step, ".");
+  }
+  return text;
+}
+
+// Runs of which nothing differs but a file of final weights.
+std::string ChangedTexts(const Bisection& found) {
+  std::vector<std::string> texts;
+  for (const auto* deviation : {&found.deviation_a, &found.deviation_b}) {
+    if (*deviation && (*deviation)->changed) {
+      texts.push_back(ChangedText(**deviation));
+    }
+  }
+  return absl::StrJoin(texts, " ");
+}
+
 std::string DifferentText(const Bisection& found, const RecordedRun& a,
                           const RecordedRun& b) {
   if (found.place.seen == Seen::kModel) {
     return absl::StrCat("The models of ", a.folder, " and ", b.folder,
                         " differ: ", found.models,
                         ". So no step of the two can be compared.");
+  }
+  if (const std::string changed = ChangedTexts(found); !changed.empty()) {
+    return absl::StrCat(changed, " The losses and checkpoints of ", a.folder,
+                        " and ", b.folder, " are equal.");
   }
   if (found.deviation_a && !found.deviation_b) {
     return DeviationText(*found.deviation_a, a, b);

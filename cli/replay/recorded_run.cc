@@ -86,6 +86,13 @@ const RecordedState* RecordedRun::StateAfter(int64_t step) const {
   return found;
 }
 
+const RecordedState* RecordedRun::FinalWeights() const {
+  for (const RecordedState& state : states) {
+    if (!state.is_checkpoint) return &state;
+  }
+  return nullptr;
+}
+
 const RecordedState* RecordedRun::CheckpointUpTo(int64_t step) const {
   const RecordedState* found = nullptr;
   for (const RecordedState& state : states) {
@@ -144,9 +151,10 @@ absl::StatusOr<RecordedRun> ReadRecordedRun(const std::string& folder) {
                           .is_start = true});
   }
   const std::string weights = folder + "/weights.safetensors";
-  const auto final_step = ValueOr<int64_t>(summary, "steps", 0);
-  if (final_step > 0 && Exists(weights)) {
-    run.states.push_back({.step = final_step, .path = weights});
+  run.weights_sha256 = ValueOr<std::string>(summary, "weights_sha256", "");
+  run.final_step = ValueOr<int64_t>(summary, "steps", 0);
+  if (run.final_step > 0 && Exists(weights)) {
+    run.states.push_back({.step = run.final_step, .path = weights});
   }
   std::stable_sort(run.states.begin(), run.states.end(),
                    [](const RecordedState& a, const RecordedState& b) {

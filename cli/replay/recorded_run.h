@@ -31,14 +31,18 @@ struct RecordedRun {
   std::map<int64_t, double> losses;
   // environment.json; an empty object where the run has none.
   nlohmann::json environment = nlohmann::json::object();
-  ParameterSpecs parameters;  // of model.json; empty: the run has none
-  int64_t start_step = 0;     // after which a resumed run began
+  ParameterSpecs parameters;   // of model.json; empty: the run has none
+  int64_t start_step = 0;      // after which a resumed run began
+  int64_t final_step = 0;      // of summary.json, with the final weights
+  std::string weights_sha256;  // of summary.json; empty: no final weights
   // Ordered by step: complete checkpoints, the one that the run was resumed
   // from if it is still there, and the final weights.
   std::vector<RecordedState> states;
 
   // The state after this step, preferably a checkpoint; null: none.
   const RecordedState* StateAfter(int64_t step) const;
+  // The file of the final weights; null: there is none.
+  const RecordedState* FinalWeights() const;
   // The newest checkpoint of at most this step; null: none.
   const RecordedState* CheckpointUpTo(int64_t step) const;
   // Whether all ranks have computed on the CPU. False where it is unknown.

@@ -4,9 +4,12 @@
 #include <openssl/evp.h>
 
 #include <bit>
+#include <map>
+#include <vector>
 
 #include "absl/strings/escaping.h"
 #include "common/base/check.h"
+#include "common/status/status_macros.h"
 
 namespace tributary {
 
@@ -48,6 +51,24 @@ std::string WeightsSha256(const ParameterSpecs& specs,
   for (size_t i = 0; i < specs.size(); ++i) {
     sha256.Update(data[i],
                   static_cast<size_t>(specs[i].size()) * sizeof(float));
+  }
+  return sha256.HexDigest();
+}
+
+absl::StatusOr<std::string> WeightsSha256(const SafetensorsReader& reader,
+                                          const ParameterSpecs& specs) {
+  TRIBUTARY_RETURN_IF_ERROR(MatchTensors(reader, specs));
+  std::map<std::string, size_t> places;
+  for (size_t i = 0; i < reader.tensors().size(); ++i) {
+    places[reader.tensors()[i].name] = i;
+  }
+  Sha256 sha256;
+  std::vector<float> values;
+  for (const ParameterSpec& spec : specs) {
+    values.resize(static_cast<size_t>(spec.size()));
+    TRIBUTARY_RETURN_IF_ERROR(
+        reader.Read(places[spec.name], absl::MakeSpan(values)));
+    sha256.Update(values.data(), values.size() * sizeof(float));
   }
   return sha256.HexDigest();
 }

@@ -5,8 +5,10 @@
 #include <memory>
 #include <string>
 
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/base/parameter_spec.h"
+#include "common/files/safetensors.h"
 
 struct evp_md_ctx_st;  // OpenSSL's EVP_MD_CTX
 
@@ -34,5 +36,10 @@ class Sha256 {
 // holds specs[i].size() values.
 std::string WeightsSha256(const ParameterSpecs& specs,
                           absl::Span<const float* const> data);
+
+// The same of the tensors of a file, read one after the other. InvalidArgument
+// unless the file has exactly the tensors of `specs`.
+absl::StatusOr<std::string> WeightsSha256(const SafetensorsReader& reader,
+                                          const ParameterSpecs& specs);
 
 }  // namespace tributary

@@ -59,7 +59,7 @@ TEST_F(BisectTest, EqualRunsAreEqual) {
   const json found = Bisect(0);
   EXPECT_EQ(found["equal"], true);
   EXPECT_EQ(found["steps_compared"], kSteps);
-  EXPECT_EQ(found["states_compared"], 2);  // of steps 20 and 40
+  EXPECT_EQ(found["states_compared"], 3);  // steps 20 and 40, final weights
   EXPECT_THAT(text_, HasSubstr("a and b are equal in all 40 steps"));
   EXPECT_THAT(text_, HasSubstr("Without effect on these steps: "
                                "checkpoint.every_steps is 10 and 20; "
@@ -183,6 +183,49 @@ TEST_F(BisectTest, AFlippedBitOfACheckpointIsFound) {
             "first that differs. a has recorded what its job gives. Job, data, "
             "versions and processor are equal: the cause is a fault of memory "
             "or disk, or a program that is not deterministic.");
+}
+
+// The checkpoints of the last step are equal.
+TEST_F(BisectTest, ChangedFinalWeightsAreFound) {
+  Copy("a", "b");
+  std::string bytes = Read("b/weights.safetensors");
+  bytes.back() ^= 1;  // of 4.bias, the last tensor
+  Write("b/weights.safetensors", bytes);
+  json found = Bisect(1);
+  EXPECT_EQ(found["step"], kSteps);
+  EXPECT_EQ(found["seen"], "weights");
+  EXPECT_EQ(found["different_elements"], 1);
+  EXPECT_THAT(found["not_what_its_job_gives"], ElementsAre(Path("b")));
+  EXPECT_EQ(found["causes"][0]["kind"], "file");
+  EXPECT_THAT(text_,
+              AllOf(HasSubstr("b/weights.safetensors was changed after the "
+                              "run: the sha256 of its weights begins with "),
+                    HasSubstr("the first that differs from the checkpoint of "
+                              "step 40. The losses and checkpoints of a and b "
+                              "are equal.")));
+
+  // The weights of another run, with their checksum.
+  Train("c", {"--set", "training.optimizer.adam.learning_rate=0.02"});
+  std::filesystem::copy(Path("c/weights.safetensors"),
+                        Path("b/weights.safetensors"),
+                        std::filesystem::copy_options::overwrite_existing);
+  json summary = Json("b/summary.json");
+  summary["weights_sha256"] = Json("c/summary.json")["weights_sha256"];
+  Write("b/summary.json", summary.dump());
+  found = Bisect(1);
+  EXPECT_EQ(found["seen"], "weights");
+  EXPECT_THAT(text_, HasSubstr("in the weights of step 40 tensor 0.weight ("));
+}
+
+TEST_F(BisectTest, FinalWeightsThatCannotBeReadAreRefused) {
+  Copy("a", "b");
+  const std::string bytes = Read("b/weights.safetensors");
+  Write("b/weights.safetensors", bytes.substr(0, bytes.size() - 1));
+  EXPECT_EQ(Run({"bisect", Path("a"), Path("b")}), 2);
+  EXPECT_THAT(output_, HasSubstr("b/weights.safetensors: "));
+  std::filesystem::remove(Path("b/weights.safetensors"));
+  EXPECT_EQ(Run({"bisect", Path("a"), Path("b")}), 2);
+  EXPECT_THAT(output_, HasSubstr("b/weights.safetensors does not exist"));
 }
 
 // A bit of a weight flips while the run is down; it goes on with that weight.

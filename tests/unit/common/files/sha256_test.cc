@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "tests/testing/status_matchers.h"
+#include "tests/testing/temporary_folder.h"
 
 namespace tributary {
 namespace {
@@ -39,14 +41,33 @@ TEST(Sha256Test, PiecesGiveTheDigestOfTheWhole) {
 }
 
 // Digest by: printf '\0\0\200\77\0\0\0\300\0\0\0\77' | sha256sum
+constexpr char kOfWeightAndBias[] =
+    "2ce4bdb6b34a50ac7092eb9fee94337a27498e9eb9bae44192f15b88831b2422";
+
 TEST(WeightsSha256Test, IsThatOfTheFloatBytesInOrder) {
   const std::vector<float> weight = {1.0f, -2.0f}, bias = {0.5f};
   const ParameterSpecs specs = {{"0.weight", {1, 2}}, {"0.bias", {1}}};
   EXPECT_EQ(WeightsSha256(specs, {weight.data(), bias.data()}),
-            "2ce4bdb6b34a50ac7092eb9fee94337a27498e9eb9bae44192f15b88831b2422");
+            kOfWeightAndBias);
   const ParameterSpecs swapped = {specs[1], specs[0]};
   EXPECT_NE(WeightsSha256(swapped, {bias.data(), weight.data()}),
-            "2ce4bdb6b34a50ac7092eb9fee94337a27498e9eb9bae44192f15b88831b2422");
+            kOfWeightAndBias);
+}
+
+class WeightsSha256OfFileTest : public testing::TemporaryFolderTest {};
+
+TEST_F(WeightsSha256OfFileTest, IsInTheOrderOfTheSpecs) {
+  const std::vector<float> weight = {1.0f, -2.0f}, bias = {0.5f};
+  const ParameterSpecs specs = {{"0.weight", {1, 2}}, {"0.bias", {1}}};
+  const std::string path = Path("weights.safetensors");
+  TRIBUTARY_ASSERT_OK(WriteSafetensors(path, {specs[1], specs[0]},
+                                       {bias.data(), weight.data()}));
+  const auto reader = SafetensorsReader::Open(path);
+  TRIBUTARY_ASSERT_OK(reader);
+  EXPECT_EQ(WeightsSha256(*reader, specs).value(), kOfWeightAndBias);
+  EXPECT_THAT(WeightsSha256(*reader, {specs[0]}),
+              testing::StatusIs(absl::StatusCode::kInvalidArgument,
+                                "that the model lacks"));
 }
 
 }  // namespace
