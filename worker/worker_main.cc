@@ -77,6 +77,8 @@ void AddPredictionOptions(tributary::CommandLine& command,
                  "without --input: test, validation or train")
       .OneOf({"test", "validation", "train"});
   command.AddOption("--weights", &options->weights, "instead of the run's");
+  command.AddFlag("--last", &options->last,
+                  "the run's weights of the last step");
   command.AddOption("--output", &options->output, "a file, instead of stdout");
   command.AddFlag("--json", &options->json, "write JSON");
   command.AddFlag("--top", &options->top, "write only the best class");

@@ -8,7 +8,6 @@
 #include "cli/terminal/command_line.h"
 #include "cli/terminal/console.h"
 #include "cli/terminal/exit_codes.h"
-#include "common/model_record/run_weights.h"
 
 namespace tributary {
 namespace {
@@ -60,9 +59,9 @@ int Evaluate(const EvaluateOptions& options) {
   };
   add("--input", options.input);
   add("--labels", options.labels);
-  add("--weights",
-      options.last ? options.run + kLastWeightsFile : options.weights);
+  add("--weights", options.weights);
   add("--output", options.output);
+  if (options.last) arguments.push_back("--last");
   if (options.json) arguments.push_back("--json");
   return BecomeWorker(arguments);
 }

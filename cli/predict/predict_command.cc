@@ -8,7 +8,6 @@
 #include "cli/terminal/command_line.h"
 #include "cli/terminal/console.h"
 #include "cli/terminal/exit_codes.h"
-#include "common/model_record/run_weights.h"
 
 namespace tributary {
 namespace {
@@ -72,10 +71,10 @@ int Predict(const PredictOptions& options) {
   };
   add("--input", options.input);
   add("--output", options.output);
-  add("--weights",
-      options.last ? options.run + kLastWeightsFile : options.weights);
+  add("--weights", options.weights);
   add("--prompt", options.prompt);
   if (options.format == "json") arguments.push_back("--json");
+  if (options.last) arguments.push_back("--last");
   if (options.top) arguments.push_back("--top");
   if (options.allow_unknown) arguments.push_back("--allow-unknown");
   if (generate) {

@@ -22,6 +22,7 @@ using OrderedJson = nlohmann::ordered_json;
 // layers are those of a job file of at most 1 MiB.
 constexpr uintmax_t kMaxFileBytes = 64 << 20;
 constexpr char kMetrics[] = "metrics";
+constexpr char kWeightsSha256[] = "weights_sha256";
 
 // Whether a program trained the run's model, by the run's job.yaml.
 bool IsOfProgram(const std::string& run) {
@@ -47,9 +48,9 @@ OrderedJson MetricsJson(const ModelMetrics& metrics) {
   if (!metrics.validation.empty()) {
     json["validation"] = ValuesJson(metrics.validation);
   }
-  json["weights_sha256"] = nullptr;
+  json[kWeightsSha256] = nullptr;
   if (!metrics.weights_sha256.empty()) {
-    json["weights_sha256"] = metrics.weights_sha256;
+    json[kWeightsSha256] = metrics.weights_sha256;
   }
   return json;
 }
@@ -147,6 +148,16 @@ absl::StatusOr<v1::ModelRecord> ReadModelRecord(const std::string& run) {
         file, ": wanted at most ", kMaxFileBytes, " bytes, got ", size));
   }
   return ParseModelRecord(file, ReadText(file));
+}
+
+std::string RecordedWeightsSha256(const std::string& run) {
+  const OrderedJson json = OrderedJson::parse(
+      ReadText(run + kModelFile), nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object() || !json.contains(kMetrics)) return "";
+  const OrderedJson& metrics = json[kMetrics];
+  if (!metrics.is_object() || !metrics.contains(kWeightsSha256)) return "";
+  const OrderedJson& sha256 = metrics[kWeightsSha256];
+  return sha256.is_string() ? sha256.get<std::string>() : "";
 }
 
 }  // namespace tributary

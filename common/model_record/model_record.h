@@ -44,4 +44,8 @@ absl::StatusOr<v1::ModelRecord> ParseModelRecord(const std::string& file,
 // ParseModelRecord of the file in a run directory. NotFound: it has none.
 absl::StatusOr<v1::ModelRecord> ReadModelRecord(const std::string& run);
 
+// The checksum of the run's weights.safetensors in its model.json; empty: it
+// records none, as before the run ends.
+std::string RecordedWeightsSha256(const std::string& run);
+
 }  // namespace tributary

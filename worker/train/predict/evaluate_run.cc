@@ -285,7 +285,7 @@ absl::Status Evaluate(Predictor* predictor, const EvaluatedData& data,
 absl::Status EvaluateRun(const PredictionOptions& options) {
   TRIBUTARY_ASSIGN_OR_RETURN(
       const std::unique_ptr<Predictor> predictor,
-      Predictor::Open(options.evaluate, options.weights));
+      Predictor::Open(options.evaluate, {options.weights, options.last}));
   TRIBUTARY_ASSIGN_OR_RETURN(const EvaluatedData data,
                              OpenEvaluated(options, predictor.get()));
   Outcome outcome{

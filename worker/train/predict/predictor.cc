@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/files/safetensors.h"
+#include "common/files/sha256.h"
 #include "common/model_record/model_record.h"
 #include "common/model_record/run_weights.h"
 #include "common/status/status_macros.h"
@@ -66,6 +67,18 @@ bool MixesPositions(const v1::LayerSpec& layer) {
   }
 }
 
+absl::Status OtherWeights(const std::string& file, const std::string& found,
+                          const std::string& recorded) {
+  constexpr size_t kDigits = 12;
+  return absl::InvalidArgumentError(absl::StrCat(
+      file,
+      " has changed since the run: the sha256 of its weights begins with ",
+      found.substr(0, kDigits), ", and model.json records ",
+      recorded.substr(0, kDigits),
+      "; use it as it is with --weights FILE, or export the weights of a "
+      "checkpoint with `tributary export`"));
+}
+
 }  // namespace
 
 std::string ClassName(const v1::ModelRecord& record, int64_t index) {
@@ -85,7 +98,7 @@ Predictor::Predictor(v1::ModelRecord record)
       ops_(CreateCpuOps()) {}
 
 absl::StatusOr<std::unique_ptr<Predictor>> Predictor::Open(
-    const std::string& run, const std::string& weights) {
+    const std::string& run, const WeightsChoice& choice) {
   TRIBUTARY_ASSIGN_OR_RETURN(v1::ModelRecord record, ReadModelRecord(run));
   if (!record.has_preprocessing()) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -97,7 +110,10 @@ absl::StatusOr<std::unique_ptr<Predictor>> Predictor::Open(
     return absl::InvalidArgumentError(absl::StrCat(
         run, kModelFile, ": ", absl::string_view(created.message())));
   }
-  predictor->weights_ = weights.empty() ? WeightsOfRun(run) : weights;
+  const std::string last = run + kLastWeightsFile;
+  predictor->weights_ = !choice.file.empty() ? choice.file
+                        : choice.last        ? last
+                                             : WeightsOfRun(run);
   if (predictor->weights_.empty()) {
     return absl::NotFoundError(absl::StrCat(
         run,
@@ -105,7 +121,10 @@ absl::StatusOr<std::unique_ptr<Predictor>> Predictor::Open(
         "failed; if it has a checkpoint, export its weights with `tributary "
         "export`, and pass that file with --weights"));
   }
-  TRIBUTARY_RETURN_IF_ERROR(predictor->LoadWeights());
+  // No checksum of the best weights is recorded.
+  const bool recorded = choice.file.empty() && predictor->weights_ == last;
+  TRIBUTARY_RETURN_IF_ERROR(
+      predictor->LoadWeights(recorded ? RecordedWeightsSha256(run) : ""));
   return predictor;
 }
 
@@ -129,9 +148,17 @@ absl::Status Predictor::CreateModel() {
   return absl::OkStatus();
 }
 
-absl::Status Predictor::LoadWeights() {
+absl::Status Predictor::LoadWeights(const std::string& recorded) {
   TRIBUTARY_ASSIGN_OR_RETURN(const auto weights,
                              ReadSafetensors(weights_, model_->parameters()));
+  std::vector<const float*> data;
+  for (const std::vector<float>& tensor : weights) {
+    data.push_back(tensor.data());
+  }
+  if (!recorded.empty()) {
+    const std::string found = WeightsSha256(model_->parameters(), data);
+    if (found != recorded) return OtherWeights(weights_, found, recorded);
+  }
   for (size_t p = 0; p < weights.size(); ++p) {
     ops_->CopyIn(model_->weight(static_cast<int>(p)), weights[p].data(),
                  weights[p].size() * sizeof(float));

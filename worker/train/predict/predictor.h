@@ -21,10 +21,17 @@ namespace tributary {
 // of the CPU. For one thread.
 class Predictor {
  public:
-  // Reads RUN/model.json and the weights: those of WeightsOfRun(RUN), or
-  // `weights` if it is not empty. NotFound and InvalidArgument name the file.
+  // The weights of a run to take: those of WeightsOfRun, by default.
+  struct WeightsChoice {
+    std::string file = {};  // this file instead
+    bool last = false;  // those of the last step, although the best are kept
+  };
+  // Reads RUN/model.json and the weights. NotFound and InvalidArgument name the
+  // file. InvalidArgument also: the run's weights.safetensors has another
+  // checksum than model.json records. A file that the caller names is taken as
+  // it is.
   static absl::StatusOr<std::unique_ptr<Predictor>> Open(
-      const std::string& run, const std::string& weights);
+      const std::string& run, const WeightsChoice& choice);
 
   const v1::ModelRecord& record() const { return record_; }
   const std::string& weights() const { return weights_; }  // the file's path
@@ -55,7 +62,8 @@ class Predictor {
   explicit Predictor(v1::ModelRecord record);
 
   absl::Status CreateModel();
-  absl::Status LoadWeights();
+  // recorded: the checksum that the weights must have; empty: any.
+  absl::Status LoadWeights(const std::string& recorded);
 
   const v1::ModelRecord record_;
   const Normalization normalization_;

@@ -121,8 +121,9 @@ absl::Status CheckOutput(const PredictionOptions& options) {
 }
 
 absl::Status Predict(const PredictionOptions& options) {
-  TRIBUTARY_ASSIGN_OR_RETURN(const std::unique_ptr<Predictor> predictor,
-                             Predictor::Open(options.predict, options.weights));
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      const std::unique_ptr<Predictor> predictor,
+      Predictor::Open(options.predict, {options.weights, options.last}));
   TRIBUTARY_RETURN_IF_ERROR(CheckText(*predictor));
   NoteBest(options, predictor->weights());
   if (options.generate.tokens > 0) {

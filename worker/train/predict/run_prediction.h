@@ -15,6 +15,7 @@ struct PredictionOptions {
   std::string input;     // a file of rows
   std::string labels;    // the labels of an input that keeps them apart
   std::string weights;   // instead of the run's
+  bool last = false;     // the run's weights of the last step
   std::string output;    // a file; empty: standard output
   bool json = false;     // JSON lines instead of CSV, or JSON instead of text
   bool top = false;

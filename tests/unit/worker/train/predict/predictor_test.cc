@@ -4,10 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "common/files/safetensors.h"
+#include "common/files/sha256.h"
 #include "common/model_record/model_record.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/testing/temporary_folder.h"
@@ -46,12 +48,13 @@ class PredictorTest : public testing::TemporaryFolderTest {
     TRIBUTARY_EXPECT_OK(WriteSafetensors(Path(file), specs, {&data, 1}));
   }
   absl::StatusOr<std::unique_ptr<Predictor>> Open(
-      const std::string& weights = "") {
-    Write("model.json", ModelRecordJson(record_, std::nullopt));
-    return Predictor::Open(folder(), weights);
+      const Predictor::WeightsChoice& choice = {}) {
+    Write("model.json", ModelRecordJson(record_, metrics_));
+    return Predictor::Open(folder(), choice);
   }
 
   v1::ModelRecord record_;
+  std::optional<ModelMetrics> metrics_;
   const ParameterSpecs specs_ = {{.name = "0.weight", .shape = {2, 4}}};
 };
 
@@ -81,9 +84,34 @@ TEST_F(PredictorTest, TheBestWeightsAreTakenWhereTheRunHasKeptThem) {
   TRIBUTARY_ASSERT_OK(predictor);
   EXPECT_EQ((*predictor)->weights(), Path("best.safetensors"));
   EXPECT_EQ(*(*predictor)->model()->weight(0), 2);
-  predictor = Open(Path("weights.safetensors"));
-  TRIBUTARY_ASSERT_OK(predictor);
-  EXPECT_EQ(*(*predictor)->model()->weight(0), 1);
+  for (const Predictor::WeightsChoice& choice :
+       {Predictor::WeightsChoice{.file = Path("weights.safetensors")},
+        Predictor::WeightsChoice{.last = true}}) {
+    predictor = Open(choice);
+    TRIBUTARY_ASSERT_OK(predictor);
+    EXPECT_EQ(*(*predictor)->model()->weight(0), 1);
+  }
+}
+
+TEST_F(PredictorTest, WeightsThatChangedAfterTheRunAreRefused) {
+  const std::vector<float> weights(8, 1);
+  metrics_ =
+      ModelMetrics{.status = "done",
+                   .weights_sha256 = WeightsSha256(
+                       specs_, std::vector<const float*>{weights.data()})};
+  WriteWeights(specs_, weights);
+  TRIBUTARY_EXPECT_OK(Open());
+  WriteWeights(specs_, {1, 1, 1, 1, 1, 1, 1, 2});
+  const auto refused = StatusIs(
+      absl::StatusCode::kInvalidArgument,
+      "weights.safetensors has changed since the run: the sha256 of its "
+      "weights begins with ");
+  EXPECT_THAT(Open(), refused);
+  TRIBUTARY_EXPECT_OK(Open({.file = Path("weights.safetensors")}));
+  // model.json records no checksum of the best weights.
+  WriteWeights(specs_, std::vector<float>(8, 2), "best.safetensors");
+  TRIBUTARY_EXPECT_OK(Open());
+  EXPECT_THAT(Open({.last = true}), refused);
 }
 
 TEST_F(PredictorTest, ALabelThatTheModelCannotSayIsNamedWithItsLine) {
