@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/job/job_files.h"
+#include "common/job/files/job_files.h"
 #include "common/job/resolve.h"
 #include "common/model_record/run_weights.h"
 #include "common/status/nearest_name.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/job/job_files.h"
+#include "common/job/files/job_files.h"
 
 #include "absl/strings/str_cat.h"
 #include "common/job/sources/source_kind.h"
