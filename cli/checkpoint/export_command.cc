@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -16,12 +18,15 @@
 #include "common/checkpoint/checkpoint_reader.h"
 #include "common/checkpoint/files/folder_name.h"
 #include "common/command_line/access_flags.h"
+#include "common/job/files/output_guard.h"
 #include "common/model_record/run_weights.h"
 #include "common/status/status_macros.h"
 #include "coordinator/run/export_tensors.h"
 
 namespace tributary {
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr char kExportDescription[] =
     "Writes the weights of a checkpoint as a safetensors file.";
@@ -83,6 +88,24 @@ absl::StatusOr<std::string> BestOrNewest(const std::string& path) {
       path, kBestWeightsFile, ", and --last exports the newest checkpoint"));
 }
 
+// InvalidArgument when the output would replace a file of the checkpoint, or of
+// the run that CHECKPOINT names or lies in.
+absl::Status CheckExport(const ExportOptions& options,
+                         const std::string& checkpoint) {
+  GuardedOutput output{.path = options.output,
+                       .option = "OUTPUT",
+                       .read = {options.key_file},
+                       .runs = {options.checkpoint}};
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(checkpoint, error)) {
+    output.read.push_back(entry.path().string());
+  }
+  const fs::path folder = fs::weakly_canonical(checkpoint, error);
+  const fs::path run = folder.parent_path().parent_path();
+  if (fs::exists(run / "job.yaml", error)) output.runs.push_back(run.string());
+  return CheckOutput(output);
+}
+
 int Export(const ExportOptions& options) {
   const auto fail = [](const absl::Status& status, int exit_code) {
     PrintError(status.message());
@@ -93,6 +116,9 @@ int Export(const ExportOptions& options) {
   const auto folder = options.last ? LastOf(options.checkpoint)
                                    : BestOrNewest(options.checkpoint);
   if (!folder.ok()) return fail(folder.status(), kExitRefused);
+  if (const absl::Status kept = CheckExport(options, *folder); !kept.ok()) {
+    return fail(kept, kExitRefused);
+  }
   // Damage has a remedy, where an earlier checkpoint is whole.
   const auto damaged = [&](const absl::Status& status) {
     return fail(absl::IsDataLoss(status) ? NameOlder(status, *folder) : status,

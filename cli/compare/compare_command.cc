@@ -25,6 +25,8 @@
 #include "cli/terminal/interrupts.h"
 #include "common/command_line/access_flags.h"
 #include "common/files/atomic_file.h"
+#include "common/job/files/job_files.h"
+#include "common/job/files/output_guard.h"
 #include "common/job/job_file.h"
 #include "common/status/status_macros.h"
 #include "coordinator/run/run_directory.h"
@@ -165,6 +167,15 @@ absl::Status ShowReport(const CompareReport& report, const ReportPaths& paths) {
   return absl::OkStatus();
 }
 
+// InvalidArgument when a report would replace one of these files, or a file of
+// these runs.
+absl::Status CheckReports(const ReportPaths& paths,
+                          const std::vector<std::string>& read,
+                          const std::vector<std::string>& runs) {
+  TRIBUTARY_RETURN_IF_ERROR(CheckOutput({paths.html, "--report", read, runs}));
+  return CheckOutput({paths.json, "--json", read, runs});
+}
+
 int FailComparison(const absl::Status& status, int code) {
   PrintError(status.message());
   return code;
@@ -173,6 +184,8 @@ int FailComparison(const absl::Status& status, int code) {
 int CompareExisting(const CompareOptions& options) {
   const absl::StatusOr<CompareReport> report = ReadReport(options.from);
   if (!report.ok()) return FailComparison(report.status(), kExitRefused);
+  const absl::Status kept = CheckReports(options.report, {}, options.from);
+  if (!kept.ok()) return FailComparison(kept, kExitRefused);
   const absl::Status shown = ShowReport(*report, options.report);
   return shown.ok() ? kExitDone : FailComparison(shown, kExitFailed);
 }
@@ -180,6 +193,10 @@ int CompareExisting(const CompareOptions& options) {
 int CompareNew(const CompareOptions& options) {
   absl::StatusOr<CompareJobs> jobs = PlanJobs(options);
   if (!jobs.ok()) return FailComparison(jobs.status(), kExitRefused);
+  std::vector<std::string> read = FilesOfJob(jobs->jobs[0].job);
+  read.push_back(options.job.path);
+  const absl::Status kept = CheckReports(options.report, read, {});
+  if (!kept.ok()) return FailComparison(kept, kExitRefused);
   const absl::StatusOr<Hosts> hosts = Hosts::Create(options.hosts);
   if (!hosts.ok()) return FailComparison(hosts.status(), kExitRefused);
   for (const CompareJob& job : jobs->jobs) {

@@ -13,6 +13,7 @@
 #include "cli/trace/chrome_trace.h"
 #include "cli/trace/recorded_trace.h"
 #include "common/files/atomic_file.h"
+#include "common/job/files/output_guard.h"
 
 namespace tributary {
 namespace {
@@ -83,6 +84,14 @@ int Trace(const TraceOptions& options) {
           ? absl::StrCat(options.run, "/trace-", steps->first, "-", steps->last,
                          ".json")
           : options.output;
+  if (const absl::Status kept = CheckOutput({.path = path,
+                                             .option = "--output",
+                                             .read = {},
+                                             .runs = {options.run}});
+      !kept.ok()) {
+    PrintError(kept.message());
+    return kExitRefused;
+  }
   if (const absl::Status written =
           WriteOutput(path, ChromeTrace(*trace, *steps));
       !written.ok()) {

@@ -64,6 +64,21 @@ class CheckpointCommandTest : public testing::TemporaryFolderTest {
   const CheckpointModel model_ = {};
 };
 
+TEST_F(CheckpointCommandTest, ExportOverwritesNoFileOfTheRun) {
+  Write("run/job.yaml", "name: small\n");
+  Write("run/metrics.jsonl", "");
+  const std::string shard =
+      fs::directory_iterator(Path(kStep20))->path().string();
+  for (const std::string& output : {Path("run/job.yaml"), shard}) {
+    for (const char* source : {"run", kStep40, kStep20}) {
+      const Result refused = Run({"export", source, output});
+      EXPECT_EQ(refused.exit_code, 2);
+      EXPECT_THAT(refused.output, HasSubstr("give OUTPUT another name"));
+    }
+  }
+  EXPECT_EQ(Read("run/job.yaml"), "name: small\n");
+}
+
 TEST_F(CheckpointCommandTest, EveryHelpShowsAnExampleAndTheExitCodes) {
   for (const std::string command : {"list", "verify", "newest", "diff"}) {
     const Result help = Run({"checkpoint", command, "--help"});

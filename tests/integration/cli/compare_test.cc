@@ -96,6 +96,16 @@ TEST_F(CompareTest, TwoWorkersGetWhereOneGets) {
   ASSERT_EQ(again->Wait(kSoon), 0) << again->output();
   EXPECT_EQ(json::parse(Read("again.json")), figures);
 
+  // No report takes the place of a file of the runs.
+  const std::string summary = Read("runs/single/summary.json");
+  for (const char* option : {"--json", "--report"}) {
+    auto refused =
+        Compare({"--from", "runs/single", option, "runs/single/summary.json"});
+    EXPECT_EQ(refused->Wait(kSoon), 2) << refused->output();
+    EXPECT_THAT(refused->output(), HasSubstr("is a file of the run directory"));
+  }
+  EXPECT_EQ(Read("runs/single/summary.json"), summary);
+
   // Beside a run with another rate, which has no distance from it.
   auto other =
       Compare({"job.yaml", "--strategies", "parameter_server", "--run-dir",
@@ -155,6 +165,13 @@ TEST_F(CompareTest, DryRunSaysWhatWouldRun) {
                         "parameter_server:async: 3 workers, 1 servers\n"
                         "parameter_server:async: 3 workers, 2 servers\n"));
   EXPECT_EQ(NumFiles(), 1) << "nothing is left behind";
+}
+
+TEST_F(CompareTest, AReportDoesNotReplaceTheJob) {
+  auto compare = Compare({"job.yaml", "--json", "job.yaml", "--dry-run"});
+  EXPECT_EQ(compare->Wait(kSoon), 2) << compare->output();
+  EXPECT_THAT(compare->output(), HasSubstr("is one of the files to read"));
+  EXPECT_EQ(Read("job.yaml"), kCompareJob);
 }
 
 TEST_F(CompareTest, ARunThatFailsIsARowAndTheExitCode) {

@@ -195,9 +195,18 @@ TEST_F(PredictTest, AFileThatIsReadIsNotOverwritten) {
     EXPECT_EQ(Run({"predict", Path("run"), Path("points.csv"), "--output",
                    Path(read)}),
               2);
-    EXPECT_THAT(output_, HasSubstr("is one of the files to read"));
+    EXPECT_THAT(output_, HasSubstr("would be lost: give --output another"));
     EXPECT_EQ(Read(read), before);
   }
+}
+
+TEST_F(PredictTest, TheDataOfTheJobAreNotOverwritten) {
+  Train(kPointsJob);
+  const std::string rows = Write("new.csv", PointRows());
+  EXPECT_EQ(
+      Run({"evaluate", Path("run"), rows, "--output", Path("points.csv")}), 2);
+  EXPECT_THAT(output_, HasSubstr("points.csv is one of the files that "));
+  EXPECT_EQ(Read("points.csv"), PointRows());
 }
 
 TEST_F(PredictTest, AWrongInputGetsOneLineAndExitCode2) {

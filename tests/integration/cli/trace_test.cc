@@ -213,6 +213,9 @@ TEST_F(TraceTest, StepsThatWereNotRecordedAreAnErrorThatSaysWhatToDo) {
 TEST_F(TraceTest, RanksWithoutServersShowTheirExchange) {
   ASSERT_EQ(Train("run", {"--trace", "2-3", "--set", "strategy=all_reduce"}), 0)
       << output_;
+  EXPECT_EQ(Run({"trace", Path("run"), "--output", Path("run/trace.jsonl")}),
+            2);
+  EXPECT_THAT(output_, HasSubstr("is a file of the run directory"));
   ASSERT_EQ(Run({"trace", Path("run"), "--output", Path("out.json")}), 0)
       << output_;
   std::map<std::string, int> kinds;

@@ -3,14 +3,12 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 #include <string>
-#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "common/files/file_status.h"
-#include "common/model_record/model_record.h"
+#include "common/job/files/output_guard.h"
 #include "common/model_record/run_weights.h"
 #include "common/status/status_macros.h"
 #include "worker/train/predict/evaluate_run.h"
@@ -100,26 +98,6 @@ void NoteBest(const PredictionOptions& options, const std::string& weights) {
                weights.c_str());
 }
 
-// InvalidArgument: the output would take the place of a file that is read.
-absl::Status CheckOutput(const PredictionOptions& options) {
-  const std::string& run =
-      options.predict.empty() ? options.evaluate : options.predict;
-  std::error_code error;  // a file that is not there cannot be lost
-  if (!std::filesystem::is_regular_file(options.output, error)) {
-    return absl::OkStatus();
-  }
-  for (const std::string& read :
-       {options.input, options.labels, options.weights, run + "/job.yaml",
-        run + kModelFile, WeightsOfRun(run)}) {
-    if (!std::filesystem::equivalent(read, options.output, error)) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat(options.output,
-                     " is one of the files to read, and would be lost: give "
-                     "--output another name"));
-  }
-  return absl::OkStatus();
-}
-
 absl::Status Predict(const PredictionOptions& options) {
   TRIBUTARY_ASSIGN_OR_RETURN(
       const std::unique_ptr<Predictor> predictor,
@@ -162,7 +140,13 @@ absl::Status Predict(const PredictionOptions& options) {
 }  // namespace
 
 int RunPrediction(const PredictionOptions& options) {
-  absl::Status status = CheckOutput(options);
+  const std::string& run =
+      options.predict.empty() ? options.evaluate : options.predict;
+  absl::Status status =
+      CheckOutput({.path = options.output,
+                   .option = "--output",
+                   .read = {options.input, options.labels, options.weights},
+                   .runs = {run}});
   if (status.ok()) {
     status = options.predict.empty() ? EvaluateRun(options) : Predict(options);
   }
