@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "common/job/job_options.h"
 
@@ -57,6 +58,44 @@ absl::Status WithinEpoch(const DataPosition& at, const auto&... text) {
       ", ", text..., ", or take a checkpoint of the end of an epoch"));
 }
 
+template <typename Layers>
+bool HasBatchNorm(const Layers& layers) {
+  return absl::c_any_of(layers, [](const v1::LayerSpec& layer) {
+    return layer.has_batch_norm() || HasBatchNorm(layer.residual().body()) ||
+           HasBatchNorm(layer.residual().shortcut());
+  });
+}
+
+// The most workers, of those that the job has, among which a global batch of
+// `rows` can be divided; 0: it cannot be divided.
+int64_t WorkersFor(const v1::JobSpec& job, int64_t rows) {
+  const DeviceMesh mesh = StrategyOf(job).mesh();
+  const int64_t parts =
+      std::max(1, job.strategy().pipeline_parallel().micro_batches());
+  const int64_t least =
+      parts * (HasBatchNorm(job.model().sequential()) ? 2 : 1);
+  const int64_t workers =
+      std::min<int64_t>(mesh.data, rows / least) * mesh.model_size();
+  const int64_t backups =
+      job.strategy().parameter_server().sync().bsp().backup_workers();
+  return workers > backups ? workers : 0;
+}
+
+// "; continue with ..."; empty: only a checkpoint of the end of an epoch helps.
+std::string BatchRemedy(const v1::JobSpec& job, int64_t rows) {
+  if (job.has_program()) {
+    return absl::StrCat("; continue with as many ranks times rows as before, ",
+                        rows, " rows");
+  }
+  const int64_t workers = WorkersFor(job, rows);
+  if (workers == 0) return "";
+  return absl::StrCat("; continue with ",
+                      workers < job.cluster().workers()
+                          ? absl::StrCat("--workers ", workers, " ")
+                          : "",
+                      "--set data.global_batch_size=", rows);
+}
+
 absl::Status CheckFits(const v1::JobSpec& job, const DataStretch& before,
                        const DataPosition& at, const DataStretch& now) {
   if (at.row == 0) return absl::OkStatus();
@@ -76,13 +115,10 @@ absl::Status CheckFits(const v1::JobSpec& job, const DataStretch& before,
         "with the same rows");
   }
   if (at.row % now.global_batch != 0) {
-    return WithinEpoch(
-        at, "which is not a multiple of the global batch of ", now.global_batch,
-        " rows, so rows would be used twice or never; continue with ",
-        job.has_program() ? absl::StrCat("as many ranks times rows as before, ",
-                                         before.global_batch, " rows")
-                          : absl::StrCat("--set data.global_batch_size=",
-                                         before.global_batch));
+    return WithinEpoch(at, "which is not a multiple of the global batch of ",
+                       now.global_batch,
+                       " rows, so rows would be used twice or never",
+                       BatchRemedy(job, before.global_batch));
   }
   return absl::OkStatus();
 }

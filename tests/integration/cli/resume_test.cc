@@ -57,6 +57,10 @@ TEST_F(ResumeTest, WhatCannotBeExactIsRefusedWithARemedy) {
             0)
       << output_;
   EXPECT_EQ(Samples("remedied"), 128 - 24);
+  // Nine workers cannot share eight rows.
+  EXPECT_EQ(Resume("first", "refused", {"--workers", "9"}), 2);
+  EXPECT_THAT(output_, HasSubstr("continue with --workers 8 --set "
+                                 "data.global_batch_size=8, or take"));
   EXPECT_EQ(
       Resume("first", "more-rows", {"--set", "data.train.synthetic.rows=80"}),
       1);

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
+#include "absl/strings/str_cat.h"
 #include "tests/testing/status_matchers.h"
 
 namespace tributary {
@@ -77,6 +80,39 @@ TEST(JobCourseTest, RowsThatWouldComeTwiceOrNeverAreRefused) {
           "with the order \"shuffle: {seed: 8}\" some rows would");
   job.mutable_data()->mutable_shuffle()->set_none(true);
   refused(GoOnAfter3(job), "with the order \"shuffle: none\" some rows would");
+}
+
+// A batch of eight rows has one for each of at most eight replicas.
+TEST(JobCourseTest, TheRemedyHasNoMoreWorkersThanTheBatchHasRows) {
+  const auto remedy = [](const v1::JobSpec& job) {
+    const std::string message(GoOnAfter3(job).status().message());
+    const size_t begin = message.find("never") + 5;
+    return message.substr(begin, message.find(", or take") - begin);
+  };
+  constexpr char kBatch[] = "--set data.global_batch_size=8";
+  v1::JobSpec job = CourseJob(1, 9);
+  EXPECT_EQ(remedy(job), absl::StrCat("; continue with --workers 8 ", kBatch));
+  job.mutable_strategy()->mutable_tensor_parallel()->set_ranks(2);
+  job.mutable_cluster()->set_workers(18);
+  EXPECT_EQ(remedy(job), absl::StrCat("; continue with --workers 16 ", kBatch));
+  job = CourseJob(1, 9);
+  job.mutable_model()
+      ->add_sequential()
+      ->mutable_residual()
+      ->add_body()
+      ->mutable_batch_norm();
+  EXPECT_EQ(remedy(job), absl::StrCat("; continue with --workers 4 ", kBatch));
+  job = CourseJob(2, 10);
+  job.mutable_strategy()->mutable_pipeline_parallel()->set_stages(2);
+  job.mutable_strategy()->mutable_pipeline_parallel()->set_micro_batches(4);
+  EXPECT_EQ(remedy(job), absl::StrCat("; continue with --workers 4 ", kBatch));
+  job = CourseJob(1, 9);
+  job.mutable_strategy()
+      ->mutable_parameter_server()
+      ->mutable_sync()
+      ->mutable_bsp()
+      ->set_backup_workers(8);
+  EXPECT_EQ(remedy(job), "");
 }
 
 TEST(JobCourseTest, AtTheEndOfAnEpochEverythingMayChange) {
