@@ -107,15 +107,35 @@ absl::StatusOr<Series> MeasureSeries(int64_t size, int64_t width,
   return series;
 }
 
-// The pairs for series that were measured on rows with layout.offsets. A
-// constant series gets deviation 1.
-Normalization MeasuredPairs(const RawData& layout, const Series& series) {
+// Whether the values of a series of `count` values differ, but by too little
+// for float32. `deviation` is that of the rounded values.
+bool IsLost(double deviation, const Rounding& rounding, double count) {
+  if (deviation > 0) return deviation < Rounding::kLeast;
+  const bool varies = rounding.greatest > rounding.least ||
+                      static_cast<double>(rounding.count) < count;
+  return varies && rounding.is_tiny();
+}
+
+// The pairs for series of `count` values each, which were measured on rows with
+// layout.offsets. A constant series gets deviation 1. InvalidArgument: the
+// differences of a series are too small.
+absl::StatusOr<Normalization> MeasuredPairs(const RawData& layout,
+                                            const Series& series,
+                                            double count) {
   const size_t width = series.mean.size();
   std::vector<double> offsets(width);
   for (size_t j = 0; j < width; ++j) {
     offsets[j] = layout.offset(j);
     if (WantsOffset(series.mean[j], series.deviation[j], series.rounding[j])) {
       offsets[j] += series.mean[j];
+    }
+    if (offsets[j] == layout.offset(j) &&
+        IsLost(series.deviation[j], series.rounding[j], count)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          layout.name, ": standardize cannot divide numeric feature ", j,
+          " by its deviation, because float32 cannot hold differences of ",
+          "numbers below ", Rounding::kLeast,
+          "; multiply its numbers by a constant in the file"));
     }
   }
   Normalization result{.offsets = OrNone(layout, offsets)};
@@ -171,7 +191,8 @@ absl::StatusOr<Normalization> Measure(const RawData& row, int64_t rows,
   }
   TRIBUTARY_ASSIGN_OR_RETURN(const Series series,
                              MeasureSeries(size, width, parts));
-  return MeasuredPairs(row, series);
+  return MeasuredPairs(row, series,
+                       static_cast<double>(size) / static_cast<double>(width));
 }
 
 absl::Status CheckCount(const char* field, size_t count, const RawData& data) {

@@ -36,11 +36,12 @@ struct Normalization {
 };
 
 // Resolves the options for data like `train`. InvalidArgument when counts do
-// not fit, a std is not positive, or standardize comes with values. standardize
-// measures `train`: per feature for flat samples, and one pair over all pixels
-// for images (two or more dimensions), because scaling by pixel would blow up
-// an edge pixel that is almost always 0. A constant feature keeps its scale.
-// The deviation is that of the population (divided by n).
+// not fit, a std is not positive, or standardize comes with values, and when
+// the values of a feature differ by too little for float32 (Rounding::kLeast).
+// standardize measures `train`: per feature for flat samples, and one pair over
+// all pixels for images (two or more dimensions), because scaling by pixel
+// would blow up an edge pixel that is almost always 0. A constant feature keeps
+// its scale. The deviation is that of the population (divided by n).
 //
 // A column has an offset if rounding its values or its mean to float32 would
 // change them by more than a small part of the deviation. Rows must be read

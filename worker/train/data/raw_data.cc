@@ -11,15 +11,24 @@
 namespace tributary {
 
 void Rounding::Add(double number, float rounded) {
+  if (std::isnan(number)) return;  // missing
+  ++count;
   most = std::max(most, std::abs(number - rounded));
   least = std::min(least, number);
   greatest = std::max(greatest, number);
 }
 
 void Rounding::Add(const Rounding& other) {
+  count += other.count;
   most = std::max(most, other.most);
   least = std::min(least, other.least);
   greatest = std::max(greatest, other.greatest);
+}
+
+bool Rounding::is_tiny() const {
+  if (count == 0) return false;
+  const double range = greatest - least;
+  return (range > 0 ? range : std::abs(greatest)) < kLeast;
 }
 
 void AddRounding(const std::vector<Rounding>& part,

@@ -19,13 +19,21 @@ enum class TargetKind { kClass, kBinary, kReal };
 
 // The numbers of a column that rounding to float32 has changed.
 struct Rounding {
-  double most = 0;  // the largest distance; 0: every number kept its value
+  // The smallest number with 18 significant bits in float32. Differences below
+  // it are lost, whatever is subtracted from the numbers.
+  static constexpr double kLeast = 0x1p-132;
+
+  int64_t count = 0;  // of these numbers
+  double most = 0;    // the largest distance; 0: every number kept its value
   double least = std::numeric_limits<double>::infinity();
   double greatest = -std::numeric_limits<double>::infinity();
 
   // Counts a number that rounding to float32 has changed.
   void Add(double number, float rounded);
   void Add(const Rounding& other);
+  // Whether the differences of these numbers, or of one number and 0, are below
+  // kLeast.
+  bool is_tiny() const;
 };
 
 // Targets of all rows, in the form that the loss takes.

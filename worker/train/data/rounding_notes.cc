@@ -14,7 +14,8 @@ namespace {
 bool Matters(const Rounding& rounding) {
   constexpr double kSteps = 1024;
   const double range = rounding.greatest - rounding.least;
-  return rounding.most >= 0.5 || (range > 0 && rounding.most * kSteps > range);
+  return rounding.most >= 0.5 || rounding.is_tiny() ||
+         (range > 0 && rounding.most * kSteps > range);
 }
 
 // Whether even float64 rounds the column's numbers by more than 2^-18 of the
@@ -62,10 +63,18 @@ std::vector<std::string> RoundingNotes(const Dataset& train,
                                        const CsvWords& words) {
   std::vector<std::string> notes;
   const std::vector<Rounding>& rounding = train.rounding();
+  const auto tiny = [&](size_t feature) { return rounding[feature].is_tiny(); };
   const auto rounded = [&](size_t feature) {
-    return Matters(rounding[feature]);
+    return Matters(rounding[feature]) && !tiny(feature);
   };
   if (normalization.none()) {
+    const std::string zeros = Features(train, words, rounding.size(), tiny);
+    if (!zeros.empty()) {
+      notes.push_back(absl::StrCat(
+          zeros,
+          ": float32 rounds these numbers to 0 or to a few others, because "
+          "they are so small; multiply them by a constant in the file"));
+    }
     const std::string features =
         Features(train, words, rounding.size(), rounded);
     if (!features.empty()) {
@@ -91,7 +100,9 @@ std::vector<std::string> RoundingNotes(const Dataset& train,
     notes.push_back(absl::StrCat(
         TargetText(train, words), ": float32 rounds these targets by up to ",
         train.target_rounding().most,
-        "; subtract a constant from them in the file"));
+        train.target_rounding().is_tiny()
+            ? "; multiply them by a constant in the file"
+            : "; subtract a constant from them in the file"));
   }
   return notes;
 }

@@ -253,6 +253,46 @@ TEST(FarFromZeroTest, ColumnsThatCannotKeepThemAreNamed) {
               IsEmpty());
 }
 
+// Float32 rounds numbers below 7e-46 to 0, and has few below 1e-40.
+TEST(FarFromZeroTest, DifferencesThatFloat32CannotHoldAreRefused) {
+  const auto refused = [](const std::string& source) {
+    for (const char* stream : {"", " stream { buffer_bytes: 1048576 }"}) {
+      EXPECT_THAT(
+          OpenData(Spec("train { " + source + " }" + stream),
+                   TargetKind::kReal),
+          testing::StatusIs(
+              absl::StatusCode::kInvalidArgument,
+              "standardize cannot divide numeric feature 0 by its deviation"));
+    }
+  };
+  for (const std::vector<std::string>& values :
+       {std::vector<std::string>{"1e-46", "2e-46", "3e-46", "4e-46"},
+        {"0", "1e-46"},
+        {"1e-300", "2e-300"},
+        {"3e-44", "5e-44"}}) {
+    refused(FarCsv("t.csv", FarTable(values), kStandardize));
+    EXPECT_THAT(
+        WarningsOf(FarCsv("t.csv", FarTable(values), "")),
+        ElementsAre(HasSubstr("t.csv: column 0 (\"t\"): float32 rounds these "
+                              "numbers to 0 or to a few others, because they "
+                              "are so small; multiply them by a constant")));
+  }
+  refused(FarNpy(Eight<double>("<f8", 1e-46, 1e-46), kStandardize));
+  // Constant columns, and a column with greater differences.
+  for (const std::vector<std::string>& values :
+       {std::vector<std::string>{"1e-46", "1e-46"},
+        {"0.1", "0.1"},
+        {"1e-46", "1"},
+        {"1e-38", "2e-38"}}) {
+    TRIBUTARY_EXPECT_OK(
+        OpenData(Spec("train { " +
+                      FarCsv("t.csv", FarTable(values), kStandardize) + " }"),
+                 TargetKind::kReal));
+  }
+  EXPECT_THAT(WarningsOf(FarCsv("t.csv", "t,y\n1,1e-46\n2,2e-46\n", "")),
+              ElementsAre(HasSubstr("; multiply them by a constant")));
+}
+
 TEST(FarFromZeroTest, TargetsThatCannotKeepThemAreNamed) {
   EXPECT_THAT(
       WarningsOf(FarCsv("t.csv", "t,y\n1,1700000000\n2,1700000001\n", "")),
