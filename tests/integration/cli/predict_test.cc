@@ -172,6 +172,22 @@ TEST_F(PredictTest, EvaluateAcceptsUnknownCategoriesOfEveryFile) {
   EXPECT_THAT(output_, HasSubstr("new.csv, 1 rows"));
 }
 
+TEST_F(PredictTest, EvaluateWantsARow) {
+  Train(absl::StrReplaceAll(kPointsJob, {{"      normalize: standardize\n",
+                                          "      missing: {skip: true}\n"}})
+            .c_str());
+  const std::string input =
+      Write("new.csv", "x,y,colour,label\n,9,red,hot\n9,,red,hot\n");
+  EXPECT_EQ(Run({"evaluate", Path("run"), input}), 2);
+  EXPECT_EQ(output_, absl::StrCat("tributary: ", input,
+                                  ": 2 rows are left out because a value is "
+                                  "missing (first in line 2); wanted at least "
+                                  "one row to evaluate\n"));
+  Write("new.csv", "x,y,colour,label\n");
+  EXPECT_EQ(Run({"evaluate", Path("run"), input}), 2);
+  EXPECT_THAT(output_, HasSubstr("there are no rows"));
+}
+
 TEST_F(PredictTest, AnAnswerThatIsLostIsAnError) {
   Train(kPointsJob);
   const std::string program = testing::Program("tributary");

@@ -10,6 +10,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/evaluation/evaluation.h"
 #include "common/files/atomic_file.h"
 #include "common/job/job_file.h"
@@ -280,6 +281,16 @@ absl::Status Evaluate(Predictor* predictor, const EvaluatedData& data,
   return outcome->evaluation.Add(part);
 }
 
+// InvalidArgument: the data have no row, or only rows that are left out.
+absl::Status NothingToEvaluate(const EvaluatedData& data) {
+  std::vector<std::string> warnings;
+  if (data.input != nullptr) warnings = data.input->TakeWarnings();
+  return absl::InvalidArgumentError(absl::StrCat(
+      warnings.empty() ? absl::StrCat(data.name, ": there are no rows")
+                       : absl::StrJoin(warnings, "; "),
+      "; wanted at least one row to evaluate"));
+}
+
 }  // namespace
 
 absl::Status EvaluateRun(const PredictionOptions& options) {
@@ -292,6 +303,7 @@ absl::Status EvaluateRun(const PredictionOptions& options) {
       .evaluation = Evaluation(predictor->record().loss()),
       .confusion = Confusion(predictor->record(), predictor->outputs())};
   TRIBUTARY_RETURN_IF_ERROR(Evaluate(predictor.get(), data, &outcome));
+  if (outcome.rows == 0) return NothingToEvaluate(data);
   std::vector<std::string> warnings = data.warnings;
   if (data.input != nullptr) {
     for (std::string& warning : data.input->TakeWarnings()) {
