@@ -237,14 +237,17 @@ absl::StatusOr<OpenedArray> OpenNpyFile(const InputFiles& files,
   return opened;
 }
 
-absl::StatusOr<OpenedArray> OpenAnyFile(const InputFiles& files,
-                                        size_t number) {
+absl::StatusOr<OpenedArray> OpenAnyFile(const InputFiles& files, size_t number,
+                                        const std::string& no_idx) {
   uint8_t magic[4] = {};
   TRIBUTARY_ASSIGN_OR_RETURN(const std::unique_ptr<InputFile> probe,
                              files.Open(number));
   TRIBUTARY_RETURN_IF_ERROR(probe->ReadExactly(4, magic, "IDX or NPY magic"));
   if (magic[0] == 0x93) return OpenNpyFile(files, number);
-  if (magic[0] == 0 && magic[1] == 0) return IdxOpener(1, 4)(files, number);
+  if (magic[0] == 0 && magic[1] == 0) {
+    if (!no_idx.empty()) return probe->Error(no_idx);
+    return IdxOpener(1, 4)(files, number);
+  }
   return probe->Error(
       "wanted an IDX or NPY file, but it begins like neither of them");
 }
@@ -280,8 +283,16 @@ absl::StatusOr<StoredRows::Columns> OpenNpy(const ArrayFiles& files,
   return columns;
 }
 
-absl::StatusOr<StoredRows::Columns> OpenArrays(const ArrayFiles& files) {
-  return Open(files, OpenAnyFile, OpenAnyFile, ReadOrder::kSequential);
+absl::StatusOr<StoredRows::Columns> OpenArrays(const ArrayFiles& files,
+                                               const std::string& no_idx) {
+  const auto open_samples = [&no_idx](const InputFiles& samples,
+                                      size_t number) {
+    return OpenAnyFile(samples, number, no_idx);
+  };
+  const auto open_labels = [](const InputFiles& labels, size_t number) {
+    return OpenAnyFile(labels, number, "");
+  };
+  return Open(files, open_samples, open_labels, ReadOrder::kSequential);
 }
 
 }  // namespace tributary

@@ -43,7 +43,9 @@ absl::StatusOr<StoredRows::Columns> OpenNpy(const ArrayFiles& files,
                                             ReadOrder order);
 
 // Files of these two formats, which their first bytes tell apart. Read front to
-// back; bytes are not scaled.
-absl::StatusOr<StoredRows::Columns> OpenArrays(const ArrayFiles& files);
+// back; bytes are not scaled. no_idx: why samples must be in NPY files, as an
+// error says; empty: both formats are taken.
+absl::StatusOr<StoredRows::Columns> OpenArrays(const ArrayFiles& files,
+                                               const std::string& no_idx);
 
 }  // namespace tributary

@@ -79,7 +79,14 @@ absl::StatusOr<std::unique_ptr<InputRows>> OpenArrayInput(
   if (options.labels) {
     files.labels = FilesOf(options.labels_path, options.more_labels);
   }
-  TRIBUTARY_ASSIGN_OR_RETURN(StoredRows::Columns columns, OpenArrays(files));
+  // The pixels of an IDX file are bytes, whose scale in numbers is not known.
+  const bool numbers = preprocessing.numeric().byte_divisor() == 0;
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      StoredRows::Columns columns,
+      OpenArrays(files, numbers ? "wanted an NPY file of numbers on the scale "
+                                  "of the training data, got the bytes of an "
+                                  "IDX file"
+                                : ""));
   TRIBUTARY_RETURN_IF_ERROR(CheckRows(columns, preprocessing));
   columns.layout.byte_divisor = preprocessing.numeric().byte_divisor();
   columns.layout.offsets = OffsetsOf(preprocessing);

@@ -101,6 +101,24 @@ TEST_F(ArrayInputTest, NumbersOfEveryTypeBecomeFloats) {
   EXPECT_THAT(read("|u1", BytesOf<uint8_t>({7, 200})), ElementsAre(7, 200));
 }
 
+TEST_F(ArrayInputTest, PixelsAreNotTakenForNumbers) {
+  const std::string images = Idx({2, 1, 2}, {1, 2, 3, 4});
+  EXPECT_THAT(ReadAll(Arrays(0), images),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "wanted an NPY file of numbers on the scale of the "
+                       "training data, got the bytes of an IDX file"));
+  // Bytes of an NPY file were not scaled in training.
+  const auto data = ReadAll(Arrays(1), images);
+  TRIBUTARY_ASSERT_OK(data);
+  EXPECT_EQ(data->byte_divisor, 1);
+  // Labels have no scale.
+  InputOptions options{.labels = true};
+  options.labels_path = Write("labels", Idx({1}, {9}));
+  TRIBUTARY_EXPECT_OK(ReadAll(
+      Arrays(0), Npy(NpyDict("<f4", "(1, 1, 2)"), BytesOf<float>({1, 2})),
+      options));
+}
+
 TEST_F(ArrayInputTest, AnOffsetIsTakenOffBeforeRounding) {
   v1::Preprocessing arrays = Arrays(0);
   arrays.mutable_numeric()->add_offset(1.7e9);
