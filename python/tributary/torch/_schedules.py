@@ -54,10 +54,19 @@ class Schedules:
     def has_one_of(self, by_step: Any, by_epoch: Any) -> bool:
         return any(s is by_step or s is by_epoch for s in self._given.values())
 
+    @property
+    def has_any(self) -> bool:
+        return bool(self._given)
+
+    @property
+    def is_shared(self) -> bool:
+        """The program has changed a rate, too."""
+        return self._shared or self._present_rates() != self._left_rates
+
     def begin(self, step: int, epoch: int) -> None:
         """A loop with them begins at this position of the job. Until then other loops
         and the program may change the rates."""
-        if not any(self._counts.values()):
+        if not self._given or not any(self._counts.values()):
             self._rates = self._left_rates = self._present_rates()
         at = {"step": step, "epoch": epoch}
         for kind in self._base:

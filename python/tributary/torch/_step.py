@@ -39,7 +39,7 @@ class Steps:
     A step begins with the first gradient outside of `quiet` and ends with
     `finish`. rates: the learning rates of this step, in the order of the job's
     groups. deferred: gradients are sent by `finish` only, divided by its scale.
-    on_step: is called by the thread that ends a step.
+    on_begin: is called with the rates before a step begins. on_step: is called by the thread that ends a step.
     """
 
     def __init__(
@@ -51,6 +51,7 @@ class Steps:
         rates: Callable[[], list[float]],
         buffers: str,
         deferred: bool,
+        on_begin: Callable[[list[float]], None] = lambda rates: None,
         on_step: Callable[[], None] = lambda: None,
     ) -> None:
         self._session = session
@@ -59,6 +60,7 @@ class Steps:
         self._rates = rates
         self._buffers = buffers
         self._deferred = deferred
+        self._on_begin = on_begin
         self._on_step = on_step
         self._lock = threading.Lock()  # several devices run hooks in threads
         self._memory = [
@@ -214,6 +216,7 @@ class Steps:
         for weights in self._weights:
             weights.check()
         self._step_rates = self._rates()
+        self._on_begin(self._step_rates)
         self._begun = self._session.begin_step(self.batch.samples, self._step_rates)
         if self._begun is _native.Next.END:
             self.ended = True

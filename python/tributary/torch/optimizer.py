@@ -17,6 +17,7 @@ from tributary._errors import Misuse
 from tributary._optimizers import kind_of
 from tributary.torch._declare import Declared, Role
 from tributary.torch._memory import Weights
+from tributary.torch._rates import Rates
 from tributary.torch._schedules import Schedules
 from tributary.torch._step import Steps
 
@@ -62,6 +63,7 @@ class Optimizer(torch.optim.Optimizer):
         self._holding = False  # this batch is not the last of its step
         self._in_loop = False  # which takes several batches a step
         self._schedules: list[Schedules] = []  # of the loops so far
+        self._rates_of_steps = Rates()
         self._loop: Any = None  # the last one that has trained
         self._open_loop: Any = None
         self._trained_to = (0, 0)  # step and epoch where the last loop has ended
@@ -82,7 +84,21 @@ class Optimizer(torch.optim.Optimizer):
             rates=self._rates,
             buffers=buffers,
             deferred=self._scaler is not None,
+            on_begin=lambda rates: self._begin_step(session.steps, rates),
             on_step=on_step,
+        )
+
+    def _begin_step(self, step: int, rates: list[float]) -> None:
+        """Misuse: in a loop over cluster.resume the rates are those of other steps."""
+        if self._open_loop is None:
+            return
+        is_known = any(schedules.has_any for schedules in self._schedules)
+        is_used = any("initial_lr" in group for group in self.param_groups)
+        self._rates_of_steps.check(
+            step,
+            rates,
+            by_hand=self._open_loop._schedules.is_shared,
+            by_torch=is_used and not is_known,
         )
 
     @property
