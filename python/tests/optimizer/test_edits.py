@@ -184,6 +184,50 @@ def test_a_weight_that_is_written_within_the_step() -> None:
         optimizer.step()
 
 
+@pytest.mark.parametrize("how", ["staged", "bfloat16", "channels last"])
+@pytest.mark.parametrize("kind", ["all", "a number that is not one", "exchanged"])
+def test_a_weight_that_is_written_through_data_within_the_step(
+    kind: str, how: str
+) -> None:
+    model = torch.nn.Conv2d(2, 2, 3)
+    x = torch.ones(1, 2, 3, 3)
+    if how == "bfloat16":
+        model, x = model.bfloat16(), x.bfloat16()
+    if how == "channels last":
+        model = model.to(memory_format=torch.channels_last)
+    cluster, optimizer, session = start(model, staged=how == "staged")
+    model(x).sum().backward()
+    if kind == "all":
+        model.weight.data.mul_(0.5)
+    elif kind == "exchanged":
+        model.weight.data = model.weight.data * 0.5
+    else:
+        model.weight.data[1, 1, 2, 2] = float("nan")
+    with pytest.raises(tributary.Misuse, match="has written into weight"), cluster:
+        optimizer.step()
+    assert all(call[0] != "finish" for call in session.calls)
+
+
+def test_a_part_of_a_large_weight_that_is_written_within_a_step() -> None:
+    """Each step compares another sixteenth."""
+    model = torch.nn.Linear(200, 200, bias=False)
+    cluster, optimizer, _ = start(model, staged=True)
+    found = []
+    for _ in range(16):
+        model(torch.ones(1, 200)).sum().backward()
+        kept = model.weight.data[100, 100].clone()
+        model.weight.data[100, 100] = 7
+        try:
+            optimizer.sending._check_begun()
+        except tributary.Misuse:
+            found.append(True)
+        model.weight.data[100, 100] = kept
+        optimizer.step()
+        optimizer.zero_grad()
+    assert len(found) == 1
+    cluster.finish()
+
+
 def test_embeddings_that_renormalize_their_weights() -> None:
     model = torch.nn.Embedding(4, 2, max_norm=0.1)
     cluster, _, _ = start(model)

@@ -17,6 +17,10 @@ from tributary.torch._bits import bytes_of, put_bytes
 from tributary.torch._declare import Entry, Role
 
 
+_SMALL = 1 << 14  # elements that are compared in each step
+_PARTS = 16  # of a larger tensor, one of which is compared in each step
+
+
 class Weights:
     """Where a declared tensor's weights arrive.
 
@@ -33,6 +37,8 @@ class Weights:
         self._shape = tensor.shape
         self._pointer = tensor.data_ptr()
         self._version = 0
+        self._part = 0  # of the tensor, which the present step compares
+        self._value: torch.Tensor | None = None  # of this part, when the step began
         self.direct = (
             not staged
             and not entry.as_bits
@@ -85,12 +91,33 @@ class Weights:
         if self._entry.role is not Role.BUFFER and self._is_written():
             raise Misuse(self._written())
 
-    def check_version(self) -> None:
-        """Misuse: the program has written into the weight. Finds less than `check`,
-        but may be called within a step."""
-        role = self._entry.role
-        if role is not Role.BUFFER and _version_of(self.tensor) != self._version:
+    def begin(self) -> None:
+        """A step begins: keeps a part of the tensor's value for `check_within`. The
+        next weights of a direct tensor may arrive at any time in the step, so its
+        values are not compared."""
+        tensor = self.tensor
+        is_compared = tensor.dtype.is_floating_point and not tensor.is_cuda
+        if is_compared and not self.direct and self._entry.role is not Role.BUFFER:
+            self._part = (self._part + 1) % _PARTS
+            self._value = self._part_of(tensor).clone()
+
+    def check_within(self) -> None:
+        """Misuse: the program has written into the weight since `begin`."""
+        if self._entry.role is Role.BUFFER:
+            return
+        if _version_of(self.tensor) != self._version:
             raise Misuse(self._written())
+        if self._value is not None and not torch.equal(
+            _bits_of(self._part_of(self.tensor)), _bits_of(self._value)
+        ):
+            raise Misuse(self._written())
+
+    def _part_of(self, tensor: torch.Tensor) -> torch.Tensor:
+        flat = tensor.detach().reshape(-1)
+        if flat.numel() <= _SMALL:
+            return flat
+        size = -(-flat.numel() // _PARTS)
+        return flat[self._part * size : (self._part + 1) * size]
 
     def _is_written(self) -> bool:
         tensor = self.tensor
@@ -160,12 +187,13 @@ def _version_of(tensor: torch.Tensor) -> int:
 
 def _has_value(tensor: torch.Tensor, memory: torch.Tensor) -> bool:
     """Whether write_back would change no bit of the tensor."""
-    bits = torch.int32 if tensor.element_size() == 4 else torch.int16
     wanted = memory.to(tensor.device, tensor.dtype)
-    return torch.equal(
-        tensor.detach().contiguous().view(-1).view(bits),
-        wanted.contiguous().view(-1).view(bits),
-    )
+    return torch.equal(_bits_of(tensor.detach()), _bits_of(wanted))
+
+
+def _bits_of(value: torch.Tensor) -> torch.Tensor:
+    bits = torch.int32 if value.element_size() == 4 else torch.int16
+    return value.contiguous().view(-1).view(bits)
 
 
 class HostSender:

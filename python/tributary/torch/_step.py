@@ -220,6 +220,8 @@ class Steps:
         self._begun = self._session.begin_step(self.batch.samples, self._step_rates)
         if self._begun is _native.Next.END:
             self.ended = True
+        for weights in self._weights:
+            weights.begin()
 
     def _send(self, index: int, scale: torch.Tensor | None = None) -> None:
         gradient = self._entries[index].tensor.grad
@@ -301,7 +303,7 @@ class Steps:
                 f"{self._step_rates}; change it before backward() or after step()"
             )
         for weights in self._weights:
-            weights.check_version()
+            weights.check_within()
         if any(sent.is_reached for sent in self._sent.values()):
             self._sender.flush()  # so that the memory holds what was sent
         for index, sent in self._sent.items():
