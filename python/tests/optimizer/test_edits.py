@@ -109,6 +109,40 @@ def test_reading_gradients_changes_nothing() -> None:
     cluster.finish()
 
 
+READS: dict[str, Change] = {
+    "data": each_gradient(lambda g: g.data.norm()),
+    "numpy": each_gradient(lambda g: g.numpy().sum()),
+    "detached": each_gradient(lambda g: g.detach().numpy().sum()),
+    "dlpack": each_gradient(lambda g: torch.from_dlpack(g).sum()),
+}
+
+
+@pytest.mark.parametrize("change", [False, True])
+@pytest.mark.parametrize("kind", READS)
+def test_gradients_whose_memory_holds_the_sum_may_be_read(
+    kind: str, change: bool
+) -> None:
+    """As with all_reduce, where the ranks' sum takes the place of what was sent."""
+    model = mlp()
+    cluster, optimizer, session = start(model)
+    send = session.gradient_ready
+
+    def reduce(parameter: int) -> None:
+        send(parameter)
+        session.gradients[parameter] *= 2
+
+    session.gradient_ready = reduce
+    loss_of(model, batch()).backward()
+    READS[kind](model)
+    if not change:
+        optimizer.step()
+        cluster.finish()
+        return
+    model[0].weight.grad.data[1, 1] = 5
+    with pytest.raises(tributary.Misuse, match="gradient of 0.weight was ch"), cluster:
+        optimizer.step()
+
+
 def test_a_gradient_that_is_not_a_number_may_be_read() -> None:
     model = mlp()
     cluster, optimizer, session = start(model)

@@ -11,10 +11,10 @@ from tributary._errors import Misuse
 
 
 def _noting(name: str) -> Any:
-    """A method of torch.Tensor that notes its calls."""
+    """A method of torch.Tensor before which the value is kept."""
 
     def call(self: SentGradient, *arguments: Any, **keywords: Any) -> Any:
-        self.is_reached = True
+        self.keep()
         return getattr(torch.Tensor, name)(self, *arguments, **keywords)
 
     return call
@@ -23,19 +23,23 @@ def _noting(name: str) -> Any:
 class SentGradient(torch.Tensor):
     """The class of a gradient from its sending to the end of the step. Changes
     increase its version. Writes through `.data`, numpy and the like do not, so the
-    tensor notes that its memory was exposed."""
+    tensor keeps a copy of its value before it first exposes its memory."""
 
     __torch_function__ = torch._C._disabled_torch_function_impl
-    is_reached = False
+    kept: torch.Tensor | None = None
+
+    def keep(self) -> None:
+        if self.kept is None:
+            self.kept = self.detach().clone()
 
     @property
     def data(self) -> torch.Tensor:
-        self.is_reached = True
+        self.keep()
         return torch.Tensor.data.__get__(self)  # type: ignore[attr-defined]
 
     @data.setter
     def data(self, value: torch.Tensor) -> None:
-        self.is_reached = True
+        self.keep()
         torch.Tensor.data.__set__(self, value)  # type: ignore[attr-defined]
 
     numpy = _noting("numpy")
@@ -68,9 +72,8 @@ class Sent:
         if type(gradient) is torch.Tensor:
             gradient.__class__ = SentGradient
 
-    def check(self, now: torch.Tensor | None, sent: torch.Tensor) -> None:
-        """Misuse: the parameter's gradient is no longer what was sent. now: the
-        parameter's gradient. sent: the memory from which it was sent."""
+    def check(self, now: torch.Tensor | None) -> None:
+        """Misuse: the parameter's gradient, `now`, is no longer what was sent."""
         if now is None:
             raise Misuse(
                 f"the gradient of {self._name} was removed after backward() had sent "
@@ -80,12 +83,9 @@ class Sent:
             raise self._misuse("replaced")
         if now._version != self._version:
             raise self._misuse("changed")
-        if getattr(now, "is_reached", False) and not _is_equal(now, sent):
+        kept = getattr(now, "kept", None)
+        if kept is not None and not _is_equal(now, kept):
             raise self._misuse("changed")
-
-    @property
-    def is_reached(self) -> bool:
-        return bool(getattr(self._gradient, "is_reached", False))
 
     def _misuse(self, what: str) -> Misuse:
         return Misuse(
@@ -97,12 +97,17 @@ class Sent:
     def release(self) -> None:
         """Ends the watch: the program may change the gradient again."""
         if type(self._gradient) is SentGradient:
-            self._gradient.__dict__.pop("is_reached", None)
+            self._gradient.__dict__.pop("kept", None)
             self._gradient.__class__ = torch.Tensor
 
 
-def _is_equal(gradient: torch.Tensor, sent: torch.Tensor) -> bool:
+def _is_equal(gradient: torch.Tensor, kept: torch.Tensor) -> bool:
+    return gradient.shape == kept.shape and torch.equal(
+        _bytes_of(gradient), _bytes_of(kept)
+    )
+
+
+def _bytes_of(gradient: torch.Tensor) -> torch.Tensor:
     value = gradient.detach()
     value = value.to_dense() if value.is_sparse else value
-    value = value.to("cpu", torch.float32).contiguous().view(-1)
-    return torch.equal(value.view(torch.int32), sent.view(-1).view(torch.int32))
+    return value.contiguous().view(-1).view(torch.uint8)
