@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import io
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -340,3 +341,49 @@ def test_samples_that_are_set_after_backward() -> None:
         cluster,
     ):
         cluster.samples = 6
+
+
+def test_a_parameter_that_is_frozen_while_it_is_trained() -> None:
+    """It is told once, and not where the rate of its group is 0."""
+    model = mlp()
+    cluster, optimizer, _ = start(
+        model,
+        momentum=0.9,
+        groups=[
+            {"params": list(model[0].parameters())},
+            {"params": list(model[2].parameters())},
+        ],
+    )
+
+    def step() -> None:
+        loss_of(model, batch()).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    step()
+    model[0].requires_grad_(False)
+    with pytest.warns(UserWarning, match="0.weight, 0.bias: no longer requires") as told:
+        step()
+        step()
+    assert len(told) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        optimizer.param_groups[1]["lr"] = 0.0
+        model[0].requires_grad_(True)
+        model[2].requires_grad_(False)
+        step()
+    cluster.finish()
+
+
+def test_a_parameter_that_is_frozen_after_its_own_backward_has_a_gradient() -> None:
+    """As the losses of two networks may do in one step."""
+    model = mlp()
+    cluster, optimizer, _ = start(model)
+    with cluster.no_sync():
+        loss_of(model, batch()).backward()
+    model[0].requires_grad_(False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        loss_of(model, batch()).backward()
+        optimizer.step()
+    cluster.finish()

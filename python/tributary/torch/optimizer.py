@@ -5,6 +5,7 @@ servers, in the session of each rank."""
 from __future__ import annotations
 
 import operator
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -64,6 +65,7 @@ class Optimizer(torch.optim.Optimizer):
         self._in_loop = False  # which takes several batches a step
         self._schedules: list[Schedules] = []  # of the loops so far
         self._rates_of_steps = Rates()
+        self._stopped: set[str] = set()  # parameters that the program has frozen since
         self._loop: Any = None  # the last one that has trained
         self._open_loop: Any = None
         self._trained_to = (0, 0)  # step and epoch where the last loop has ended
@@ -90,6 +92,7 @@ class Optimizer(torch.optim.Optimizer):
 
     def _begin_step(self, step: int, rates: list[float]) -> None:
         """Misuse: in a loop over cluster.resume the rates are those of other steps."""
+        self._warn_of_stopped()
         if self._open_loop is None:
             return
         is_known = any(schedules.has_any for schedules in self._schedules)
@@ -99,6 +102,34 @@ class Optimizer(torch.optim.Optimizer):
             rates,
             by_hand=self._open_loop._schedules.is_shared,
             by_torch=is_used and not is_known,
+        )
+
+    def _warn_of_stopped(self) -> None:
+        """Once for each parameter that no longer requires a gradient but moves."""
+        names = [
+            entry.name
+            for entry in self._declared.entries
+            if entry.role is Role.TRAINED
+            and not entry.tensor.requires_grad
+            and not _has_gradient(entry.tensor)
+            and self._rate_of(entry.tensor) != 0
+        ]
+        new = [name for name in names if name not in self._stopped]
+        self._stopped.update(new)
+        if new:
+            warnings.warn(
+                f"{', '.join(new)}: no longer requires a gradient and counts as a "
+                "parameter with a gradient of zeros, which momentum and weight decay "
+                "still move; to stop it, pass it to cluster.optimizer in a group of "
+                "its own, and set the lr of this group to 0.0",
+                stacklevel=2,
+            )
+
+    def _rate_of(self, parameter: torch.Tensor) -> float:
+        return next(
+            float(group["lr"])
+            for group in self.param_groups
+            if any(parameter is one for one in group["params"])
         )
 
     @property
@@ -314,6 +345,12 @@ class Optimizer(torch.optim.Optimizer):
         if self._steps is not None:
             self._steps.close()
             self._steps = None
+
+
+def _has_gradient(parameter: torch.Tensor) -> bool:
+    """One that is not all zeros."""
+    gradient = parameter.grad
+    return gradient is not None and (gradient.is_sparse or bool(gradient.any()))
 
 
 def _mean_of(losses: list[tuple[float, torch.Tensor | float]]) -> float:
