@@ -39,7 +39,8 @@ class Steps:
     A step begins with the first gradient outside of `quiet` and ends with
     `finish`. rates: the learning rates of this step, in the order of the job's
     groups. deferred: gradients are sent by `finish` only, divided by its scale.
-    on_begin: is called with the rates before a step begins. on_step: is called by the thread that ends a step.
+    on_begin: is called with the rates before a step begins. on_step: is called by
+    the thread that ends a step.
     """
 
     def __init__(
