@@ -254,3 +254,18 @@ def test_a_checkpoint_gives_the_bits(
         from safetensors.torch import load_file
 
         assert bits(load_file(path)["b"]) == bits(wanted)
+
+
+def settings_of(model: torch.nn.Module, **keywords: Any) -> list[str]:
+    """What the coordinator compares between ranks, beside the tensors."""
+    cluster, _, session = start(model, **keywords)
+    cluster.finish()
+    return session.options["settings"][1:]  # without the optimizer's
+
+
+def test_ranks_say_how_they_treat_buffers() -> None:
+    """The coordinator refuses ranks whose settings differ."""
+    value = torch.ones(2)
+    assert settings_of(Net(value)) == ["program={}  # buffers=average"]
+    assert settings_of(Net(value), buffers="rank0") == ["program={}  # buffers=rank0"]
+    assert settings_of(torch.nn.Linear(2, 1)) == []

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -28,3 +29,29 @@ def test_buffers_keep_their_bits(tmp_path: Path, wire: str) -> None:
     check(done, tmp_path)
     log = (tmp_path / "run" / "logs" / "worker-0.log").read_text()
     assert "all buffers are the same" in log
+
+
+DECLARES = """
+import os, torch, tributary.torch as tributary
+rank = int(os.environ["TRIBUTARY_RANK"])
+model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2))
+with tributary.connect() as cluster:
+    cluster.optimizer(model, lr=0.1, {keywords})
+"""
+
+
+def outcome_of(folder: Path, program: str) -> str:
+    """The exit code of a job of two ranks, and what it prints."""
+    (folder / "program.py").write_text(program)
+    done = start(folder, ["--workers", "2"], [str(folder / "program.py")])
+    return f"{done.returncode} {done.stdout} {done.stderr}"
+
+
+def test_ranks_that_treat_buffers_differently(tmp_path: Path) -> None:
+    same = DECLARES.format(keywords='buffers="rank0"')
+    (tmp_path / "same").mkdir()
+    assert outcome_of(tmp_path / "same", same).startswith("0 ")
+    other = DECLARES.format(keywords='buffers=["average", "rank0"][rank]')
+    outcome = outcome_of(tmp_path, other)
+    assert outcome.startswith("1 ")
+    assert re.search('buffers=(average|rank0)" instead of', outcome), outcome

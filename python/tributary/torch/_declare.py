@@ -63,6 +63,7 @@ class Declared:
 
     entries: list[Entry]
     groups: list[Group]  # "params" are tensors
+    buffers: str = "average"
     # By torch group: the names of its trained parameters.
     group_names: list[list[str]] = field(default_factory=list)
 
@@ -139,7 +140,7 @@ def declare(
         [trained_names[id(p)] for p in g["params"] if id(p) in trained_names]
         for g in torch_groups
     ]
-    return Declared(entries, torch_groups, group_names)
+    return Declared(entries, torch_groups, buffers, group_names)
 
 
 def _groups_of(

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import AbstractContextManager
@@ -17,6 +16,7 @@ from tributary._member import Member
 from tributary._names import hint, to_yaml
 from tributary._optimizers import is_optimizer_keyword, kind_of, spec_of
 from tributary._settings import FIELDS, gathers_steps, settings_of, sync_of
+from tributary.torch._compared import arithmetic_text, compared_settings
 from tributary.torch._declare import (
     Declared,
     Entry,
@@ -136,9 +136,8 @@ class Cluster(Member):
         fields, rates = _optimizer_settings(kind, options, declared)
         self._enter(
             Optimizer(declared, kind, options, rates, scaler),
-            [*settings_of(settings), *fields],
+            [*settings_of(settings), *fields, *compared_settings(declared)],
             self._weights_of(declared.entries, staged),
-            buffers,
             total_steps=total_steps,
             steps_per_epoch=steps_per_epoch,
             data_checksum=data_checksum,
@@ -159,7 +158,6 @@ class Cluster(Member):
         optimizer: Optimizer,
         settings: list[str],
         weights: list[Weights],
-        buffers: str,
         **totals: Any,
     ) -> None:
         """Joins the job with this optimizer and these tensors."""
@@ -171,10 +169,10 @@ class Cluster(Member):
                 for e, w in zip(declared.entries, weights, strict=True)
             ],
             device=_device_text(declared),
-            arithmetic=_arithmetic_text(),
+            arithmetic=arithmetic_text(),
             **totals,
         )
-        optimizer._start(self._joined(), weights, buffers, self._note_thread)
+        optimizer._start(self._joined(), weights, self._note_thread)
         self._optimizer = optimizer
         self._weights = {id(w.tensor): w for w in weights}
         for tensor in optimizer._trained():
@@ -385,16 +383,3 @@ def _device_text(declared: Declared) -> str:
     if device.type == "cuda":
         return f"{device} {torch.cuda.get_device_name(device)}"
     return str(device)
-
-
-def _arithmetic_text() -> str:
-    """What the bits of gradients depend on, beside the program."""
-    parts = [
-        f"torch {torch.__version__}",
-        f"instructions {torch.backends.cpu.get_cpu_capability()}",
-        f"{torch.get_num_threads()} threads",
-        f"python {sys.version_info.major}.{sys.version_info.minor}",
-    ]
-    if torch.cuda.is_available():
-        parts.append(f"cuda {torch.version.cuda} {torch.cuda.get_device_name()}")
-    return ", ".join(parts)

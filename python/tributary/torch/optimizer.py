@@ -76,7 +76,6 @@ class Optimizer(torch.optim.Optimizer):
         self,
         session: _native.Session,
         weights: Sequence[Weights],
-        buffers: str,
         on_step: Callable[[], None],
     ) -> None:
         self._steps = Steps(
@@ -84,7 +83,7 @@ class Optimizer(torch.optim.Optimizer):
             self._declared.entries,
             weights,
             rates=self._rates,
-            buffers=buffers,
+            buffers=self._declared.buffers,
             deferred=self._scaler is not None,
             on_begin=lambda rates: self._begin_step(session.steps, rates),
             on_step=on_step,
