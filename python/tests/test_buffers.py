@@ -269,3 +269,15 @@ def test_ranks_say_how_they_treat_buffers() -> None:
     assert settings_of(Net(value)) == ["program={}  # buffers=average"]
     assert settings_of(Net(value), buffers="rank0") == ["program={}  # buffers=rank0"]
     assert settings_of(torch.nn.Linear(2, 1)) == []
+
+
+def test_named_parameters_have_no_buffers() -> None:
+    model = Net(torch.ones(2))
+    groups = [{"params": list(model.named_parameters())}]
+    for mode in ("average", "rank0"):
+        with pytest.raises(Misuse, match=f'buffers="{mode}" needs the model, .*groups'):
+            start(groups, buffers=mode)
+    for keywords in ({}, {"buffers": "local"}):
+        cluster, _, session = start(groups, **keywords)
+        assert session.names == ["layer.weight", "layer.bias"]
+        cluster.finish()

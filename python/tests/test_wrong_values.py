@@ -39,7 +39,7 @@ def twice() -> Any:
         (twice, Misuse, "0.bias is in the parameter groups twice"),
         (lambda: optimizer_of(model=5), Misuse, "torch.nn.Module, .* got int"),
         (lambda: optimizer_of(model=[{"lr": 1}]), Misuse, "torch.nn.Module"),
-        (lambda: optimizer_of(buffers=None), Misuse, 'buffers cannot be "None"'),
+        (lambda: optimizer_of(buffers=1), Misuse, 'buffers cannot be "1"'),
         (lambda: optimizer_of(total_steps=1.5), Misuse, "total_steps must be a whole"),
         (lambda: optimizer_of(steps_per_epoch=0), Misuse, "must be at least 1, got 0"),
         (lambda: optimizer_of(data_checksum=-1), Misuse, "data_checksum must be at"),

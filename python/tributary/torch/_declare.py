@@ -76,7 +76,7 @@ def declare(
     model: Model,
     groups: Iterable[Mapping[str, Any]] | None,
     *,
-    buffers: str,
+    buffers: str | None,
     frozen: str,
 ) -> Declared:
     """Lists the tensors of a Module, or of groups of named parameters.
@@ -84,6 +84,7 @@ def declare(
     Misuse: a group has a parameter that the model lacks, or one without a name;
     there is nothing to train; a type that the servers cannot hold.
     """
+    buffers = _treatment_of_buffers(model, buffers)
     for keyword, value, choices in (
         ("buffers", buffers, ("average", "rank0", "local")),
         ("frozen", frozen, ("declare", "local")),
@@ -143,6 +144,18 @@ def declare(
     return Declared(entries, torch_groups, buffers, group_names)
 
 
+def _treatment_of_buffers(model: Model, buffers: str | None) -> str:
+    """Of the keyword `buffers`, or its default."""
+    if isinstance(model, torch.nn.Module):
+        return "average" if buffers is None else buffers
+    if buffers in ("average", "rank0"):
+        raise Misuse(
+            f'buffers="{buffers}" needs the model, since named parameters have no '
+            "buffers; call cluster.optimizer(model, ..., groups=[...])"
+        )
+    return "local" if buffers is None else buffers
+
+
 def _groups_of(
     groups: Iterable[Mapping[str, Any]] | None, parameters: Sequence[torch.Tensor]
 ) -> list[Group]:
@@ -176,8 +189,8 @@ def _named_groups(
         if not all(isinstance(pair, tuple) and len(pair) == 2 for pair in pairs):
             raise Misuse(
                 "parameters in a list have no names, which checkpoints need: call "
-                "cluster.optimizer(model, ..., groups=[...]), or give pairs as "
-                "model.named_parameters() does"
+                "cluster.optimizer(model, ..., groups=[...]); or give pairs as "
+                "model.named_parameters() does, which leave out the buffers"
             )
         for name, parameter in pairs:
             if named.setdefault(name, parameter) is not parameter:

@@ -82,7 +82,7 @@ class Cluster(Member):
         kind: str = "sgd",
         *,
         groups: Iterable[Mapping[str, Any]] | None = None,
-        buffers: str = "average",
+        buffers: str | None = None,
         frozen: str = "declare",
         staged: bool = False,
         scaler: torch.amp.GradScaler | None = None,
@@ -96,19 +96,21 @@ class Cluster(Member):
         On return the model has the weights of the job: rank 0's where training
         begins, else those after `steps` steps.
 
-        model: a Module, or groups {"params": [(name, parameter), ...]}. kind:
+        model: a Module, or groups {"params": [(name, parameter), ...]}, which have
+        no buffers: each rank keeps its own, and checkpoints lack them. kind:
         "sgd", "adam", "adamw", "adagrad", "rmsprop", "adafactor", "lamb",
         "lion" or "ftrl". keywords: torch's for this optimizer (lr,
         weight_decay, betas, ...), and those of `connect`. groups: parameter
         groups as torch's optimizers take them, with own lr, weight_decay, ...;
         parameters in no group are frozen. buffers: "average" (the mean of the
-        ranks' values after each step, weighted by samples), "rank0", or "local"
-        (not sent). frozen: "declare" parameters without a gradient, so that
-        checkpoints hold them, or leave them "local" to the program. staged:
-        weights change in step() only, and not already during backward, at the
-        price of a copy. scaler: of the training loop. total_steps: of the job; after
-        them `finish` is not needed. steps_per_epoch: for `tributary status`.
-        data_checksum: of the data (tributary._native.crc32c), equal on every rank.
+        ranks' values after each step, weighted by samples; the default with a
+        Module), "rank0", or "local" (not sent). frozen: "declare" parameters
+        without a gradient, so that checkpoints hold them, or leave them "local" to
+        the program. staged: weights change in step() only, and not already during
+        backward, at the price of a copy. scaler: of the training loop. total_steps:
+        of the job; after them `finish` is not needed. steps_per_epoch: for
+        `tributary status`. data_checksum: of the data (tributary._native.crc32c),
+        equal on every rank.
 
         InvalidSetting: a keyword or its value. ModelMismatch: another rank
         declares another model. Misuse, Unavailable, PlaceTaken: the message
