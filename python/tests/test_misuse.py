@@ -265,6 +265,36 @@ def test_two_tensors_in_the_same_memory() -> None:
         start(model)
 
 
+def test_tensors_with_strides_in_the_same_memory() -> None:
+    same = "(0.weight and 1|1.weight and 0).weight are two tensors"
+    model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.Linear(3, 2))
+    model[1].weight.data = model[0].weight.data.t()
+    with pytest.raises(tributary.Misuse, match=same):
+        start(model)
+    layers = [torch.nn.Conv2d(4, 4, 3) for _ in range(2)]
+    model = torch.nn.Sequential(*layers).to(memory_format=torch.channels_last)
+    model[1].weight.data = model[0].weight.data
+    with pytest.raises(tributary.Misuse, match=same):
+        start(model)
+    # A view of a part, of another type: bfloat16 in the upper half of a float32.
+    model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2))
+    halves = model[0].weight.data.view(torch.bfloat16)
+    model[1].weight.data = halves[:, 1::2]
+    with pytest.raises(tributary.Misuse, match=same):
+        start(model)
+
+
+def test_other_columns_of_the_same_matrix() -> None:
+    whole = torch.zeros(2, 5)
+    model = torch.nn.Module()
+    for name, columns in (("a", whole[:, :2]), ("b", whole[:, 2:4]), ("c", whole[1:])):
+        model.register_parameter(name, torch.nn.Parameter(columns))
+    with pytest.raises(tributary.Misuse, match="(a|b) and c are two tensors"):
+        start(model)
+    model.c = torch.nn.Parameter(torch.zeros(1))
+    start(model)[0].finish()
+
+
 @pytest.mark.parametrize("staged", [False, True])
 def test_a_second_backward_over_the_same_graph(staged: bool) -> None:
     """Sent parameters may have their next weights by then."""

@@ -15,6 +15,7 @@ from tributary._errors import InvalidSetting, Misuse
 from tributary._names import hint
 from tributary._optimizers import spec_of
 from tributary.torch._bits import WITH_BITS, needs_bits
+from tributary.torch._overlaps import extent_of, overlap
 
 Group = dict[str, Any]
 Model = torch.nn.Module | Iterable[Mapping[str, Any]]
@@ -242,20 +243,22 @@ def _check(entry: Entry) -> None:
 
 def _refuse_shared(entries: Sequence[Entry]) -> None:
     """Misuse: two tensors are in the same memory, so a step would update it twice."""
-    contiguous = [e for e in entries if e.tensor.is_contiguous()]
-    ends: dict[torch.device, tuple[int, Entry]] = {}
-    for entry in sorted(contiguous, key=lambda e: e.tensor.data_ptr()):
-        tensor = entry.tensor
-        end, other = ends.get(tensor.device, (0, entry))
-        if tensor.data_ptr() < end and not (
-            entry.role is Role.BUFFER and other.role is Role.BUFFER
-        ):
-            raise Misuse(
-                f"{other.name} and {entry.name} are two tensors in the same memory; "
-                "to tie them, assign the same Parameter to both modules"
-            )
-        last = tensor.data_ptr() + tensor.numel() * tensor.element_size()
-        ends[tensor.device] = max((end, other), (last, entry), key=lambda one: one[0])
+    before: dict[torch.device, list[Entry]] = {}
+    for entry in sorted(entries, key=lambda e: e.tensor.data_ptr()):
+        begin = entry.tensor.data_ptr()
+        reaching = [
+            other
+            for other in before.get(entry.tensor.device, [])
+            if extent_of(other.tensor)[1] > begin
+        ]
+        for other in reaching:
+            buffers = entry.role is Role.BUFFER and other.role is Role.BUFFER
+            if not buffers and overlap(entry.tensor, other.tensor):
+                raise Misuse(
+                    f"{other.name} and {entry.name} are two tensors in the same "
+                    "memory; to tie them, assign the same Parameter to both modules"
+                )
+        before[entry.tensor.device] = [*reaching, entry]
 
 
 def _with_values(entry: Entry) -> Entry:
