@@ -7,6 +7,8 @@ import torch
 
 # float32 holds every integer up to here.
 EXACT_INTEGERS = 2**24
+# The mean of larger integers may be off by one, also where all ranks have the same.
+_EXACT_MEANS = 2**20
 # The ranks' sum of larger numbers may be infinite.
 _LARGEST = 2.0**100
 
@@ -26,14 +28,14 @@ _BIT_VALUES = (1, 2, 4, 8, 16, 32, 64, 128)
 
 
 def needs_bits(tensor: torch.Tensor) -> bool:
-    """Whether float32 cannot hold the values of this buffer, now or later. Waits for
-    the device."""
+    """Whether float32 cannot hold the values of this buffer or their mean, now or
+    later. Waits for the device."""
     if tensor.dtype in _ALWAYS or tensor.dtype.is_complex:
         return True
     if tensor.dtype.is_floating_point:
         return not bool((tensor.float().abs() < _LARGEST).all())
     if tensor.dtype in (torch.int32, torch.int64):
-        large = (tensor >= EXACT_INTEGERS) | (tensor <= -EXACT_INTEGERS)
+        large = (tensor >= _EXACT_MEANS) | (tensor <= -_EXACT_MEANS)
         return bool(large.any())
     return False
 
