@@ -284,3 +284,19 @@ def test_named_parameters_have_no_buffers() -> None:
         cluster, _, session = start(groups, **keywords)
         assert session.names == ["layer.weight", "layer.bias"]
         cluster.finish()
+
+
+def test_ranks_compare_buffers_that_are_not_saved() -> None:
+    def constants(value: torch.Tensor, **keywords: Any) -> list[str]:
+        model = torch.nn.Linear(2, 1)
+        model.register_buffer("table", value, persistent=False)
+        return settings_of(model, **keywords)
+
+    first, second = torch.arange(4.0), torch.arange(4.0) + 1
+    (setting,) = constants(first)
+    assert setting.startswith("program={}  # buffer table (persistent=False) with che")
+    assert constants(first.clone()) == [setting] != constants(second)
+    assert constants(first, buffers="local") == []
+    for value in VALUES.values():
+        assert len(constants(value)) == 1
+    assert constants(torch.eye(2).to_sparse()) == []

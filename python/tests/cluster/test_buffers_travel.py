@@ -55,3 +55,15 @@ def test_ranks_that_treat_buffers_differently(tmp_path: Path) -> None:
     outcome = outcome_of(tmp_path, other)
     assert outcome.startswith("1 ")
     assert re.search('buffers=(average|rank0)" instead of', outcome), outcome
+
+
+def test_ranks_with_different_constants(tmp_path: Path) -> None:
+    table = "torch.manual_seed({seed})\nmodel.register_buffer(%s)\nwith tributary"
+    table = table % "'table', torch.rand(3), persistent=False"
+    program = DECLARES.format(keywords="").replace("with tributary", table)
+    (tmp_path / "same").mkdir()
+    same = outcome_of(tmp_path / "same", program.format(seed=7))
+    assert same.startswith("0 ")
+    outcome = outcome_of(tmp_path, program.format(seed="rank"))
+    assert outcome.startswith("1 ")
+    assert "buffer table (persistent=False) with checksum" in outcome

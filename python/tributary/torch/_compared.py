@@ -4,19 +4,39 @@
 from __future__ import annotations
 
 import sys
+import zlib
 
 import torch
 
-from tributary.torch._declare import Declared, Role
+from tributary.torch._bits import bytes_of
+from tributary.torch._declare import Declared, Model, Role
 
 
-def compared_settings(declared: Declared) -> list[str]:
+def compared_settings(model: Model, declared: Declared) -> list[str]:
     """Settings of the job that change nothing: the part that differs between ranks
     is a comment of YAML. The coordinator compares the settings of all ranks as
     texts, and its message shows both."""
+    settings = []
     if any(entry.role is Role.BUFFER for entry in declared.entries):
-        return [_comment(f"buffers={declared.buffers}")]
-    return []
+        settings.append(_comment(f"buffers={declared.buffers}"))
+    if isinstance(model, torch.nn.Module) and declared.buffers != "local":
+        settings += [
+            _comment(f"buffer {name} (persistent=False) with checksum {checksum:08x}")
+            for name, checksum in _checksums_of(model).items()
+        ]
+    return settings
+
+
+def _checksums_of(model: torch.nn.Module) -> dict[str, int]:
+    """Of the buffers that are not saved, so that ranks do not send them."""
+    saved = model.state_dict(keep_vars=True)
+    return {
+        name: zlib.crc32(bytes_of(buffer).cpu().numpy())
+        for name, buffer in model.named_buffers()
+        if name not in saved
+        and buffer.layout is torch.strided
+        and not (buffer.is_quantized or buffer.is_meta)
+    }
 
 
 def _comment(text: str) -> str:

@@ -138,7 +138,7 @@ class Cluster(Member):
         fields, rates = _optimizer_settings(kind, options, declared)
         self._enter(
             Optimizer(declared, kind, options, rates, scaler),
-            [*settings_of(settings), *fields, *compared_settings(declared)],
+            [*settings_of(settings), *fields, *compared_settings(model, declared)],
             self._weights_of(declared.entries, staged),
             total_steps=total_steps,
             steps_per_epoch=steps_per_epoch,
