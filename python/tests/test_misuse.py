@@ -192,6 +192,34 @@ def test_a_type_that_the_servers_cannot_hold() -> None:
         start(mlp().double())
 
 
+def test_types_that_have_no_float32_parameter() -> None:
+    model = mlp()
+    model.phase = torch.nn.Parameter(torch.ones(2, dtype=torch.complex64))
+    with pytest.raises(Misuse, match=r"phase is .*complex64.*view_as_complex"):
+        start(model)
+    model.phase.requires_grad_(False)
+    codes = torch.nn.Parameter(torch.ones(2, dtype=torch.int8), requires_grad=False)
+    for name in ("phase", "codes"):
+        model.register_parameter("codes", codes if name == "codes" else None)
+        with pytest.raises(Misuse, match=f'{name} is .* with frozen="local"'):
+            start(model)
+        start(model, frozen="local")[0].finish()
+        model.phase = None
+
+
+def test_an_expanded_tensor() -> None:
+    remedy = r"is expanded: .*with \.contiguous\(\)"
+    model = mlp()
+    model.register_buffer("b", torch.zeros(1).expand(4))
+    with pytest.raises(Misuse, match=f"b {remedy}; register the buffer with"):
+        start(model)
+    model.b = model.b.contiguous()
+    start(model)[0].finish()
+    model.w = torch.nn.Parameter(torch.zeros(2, 1).expand(2, 4))
+    with pytest.raises(Misuse, match=f"w {remedy}$"):
+        start(model)
+
+
 def test_another_model_than_the_other_ranks(monkeypatch: Any) -> None:
     error = ModelMismatch("rank 1 declares 0.weight as [8, 4], rank 0 as [4, 4]")
     monkeypatch.setattr(Session, "start_error", error)

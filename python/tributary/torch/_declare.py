@@ -15,7 +15,7 @@ from tributary._errors import InvalidSetting, Misuse
 from tributary._names import hint
 from tributary._optimizers import spec_of
 from tributary.torch._bits import WITH_BITS, needs_bits
-from tributary.torch._overlaps import extent_of, overlap
+from tributary.torch._overlaps import extent_of, overlap, repeats_elements
 
 Group = dict[str, Any]
 Model = torch.nn.Module | Iterable[Mapping[str, Any]]
@@ -230,8 +230,7 @@ def _check(entry: Entry) -> None:
     ):
         raise Misuse(
             f"{entry.name} is {dtype}; the servers hold float32 weights and take "
-            "float32, bfloat16 and float16 parameters, so convert the model, for "
-            "example with model.float()"
+            f"float32, bfloat16 and float16 parameters, so {_other_type(entry)}"
         )
     if tensor.layout is not torch.strided or tensor.is_quantized:
         kind = "quantized" if tensor.is_quantized else str(tensor.layout)
@@ -239,6 +238,24 @@ def _check(entry: Entry) -> None:
             f"{entry.name} is {kind}, wanted an ordinary tensor"
             + (_REMEDY if entry.role is Role.BUFFER else "")
         )
+    if repeats_elements(tensor):
+        raise Misuse(
+            f"{entry.name} is expanded: several of its elements are in the same place "
+            "in memory and cannot be set; make the tensor with .contiguous()"
+            + (_REMEDY if entry.role is Role.BUFFER else "")
+        )
+
+
+def _other_type(entry: Entry) -> str:
+    """What a program can do about a parameter of this type."""
+    if entry.tensor.dtype.is_floating_point:
+        return "convert the model, for example with model.float()"
+    if entry.role is Role.FROZEN:
+        return 'leave frozen parameters to the program with frozen="local"'
+    return (
+        "train a float32 parameter with the real and imaginary parts, and use "
+        "torch.view_as_complex(parameter)"
+    )
 
 
 def _refuse_shared(entries: Sequence[Entry]) -> None:
