@@ -87,6 +87,19 @@ def test_two_optimizers() -> None:
     cluster.fail("test")
 
 
+def test_two_connections_with_the_same_place() -> None:
+    """As of a program that trains two models in turn."""
+    first, _, session = start(mlp())
+    with pytest.raises(Misuse, match="this process is rank 0 of .*coordinator of its"):
+        start(mlp())
+    assert Session.last is session  # the second has not waited for the place
+    other = tributary.connect("localhost:2", rank=0)
+    other.optimizer(mlp(), lr=0.1)
+    other.finish()
+    first.finish()
+    start(mlp())[0].finish()
+
+
 def test_an_option_that_only_the_servers_could_change() -> None:
     model = mlp()
     cluster, optimizer, _ = start(model, momentum=0.9)

@@ -24,6 +24,9 @@ from tributary._settings import round_of, settings_of, sync_of
 # (name, shape, fraction by which a running average moves or 0, float32 memory)
 Declared = tuple[str, Sequence[int], float, Any]
 
+# Those of this process that have joined a job and have not closed.
+_open: weakref.WeakSet[Member] = weakref.WeakSet()
+
 
 class Member:
     """A rank of a job. Use it in a `with` block.
@@ -148,6 +151,7 @@ class Member:
             "steps_per_epoch": count("steps_per_epoch", steps_per_epoch, 1),
             "data_checksum": count("data_checksum", data_checksum),
         }
+        self._refuse_own_place()
         self._total_steps = total_steps
         self._session = _native.Session.join(
             coordinator=self._place.address,
@@ -163,6 +167,7 @@ class Member:
             insecure=self._place.insecure,
             insecure_groups=self._place.insecure_groups,
         )
+        _open.add(self)
         self._note_thread()
         # Keeps this object: a program may hold its optimizer alone.
         self._at_exit = lambda: _end_at_exit(self)
@@ -172,6 +177,23 @@ class Member:
         except BaseException:
             self._close()  # The place is free for a process that declares right.
             raise
+
+    def _refuse_own_place(self) -> None:
+        """Misuse: another connection of this process has the same place."""
+        for other in [*_open]:
+            if (
+                self._place.rank is not None
+                and other.rank == self._place.rank
+                and other._place.address == self._place.address
+                and other._process == os.getpid()
+            ):
+                raise Misuse(
+                    f"this process is rank {other.rank} of the job at "
+                    f"{other._place.address} already; end that connection first (its "
+                    "`with` block, finish or fail), which ends the job for this rank. "
+                    "A job trains one model with one optimizer: a second one needs a "
+                    "job with a coordinator of its own"
+                )
 
     def _note_thread(self) -> None:
         """This thread trains, so exceptions of other threads no longer matter."""
@@ -237,6 +259,7 @@ class Member:
             self._last_steps = session.steps
             self._place = Place(self._place.address, session.rank, session.world)
             atexit.unregister(self._at_exit)
+        _open.discard(self)
         self._session = None
         self._over = True
 
