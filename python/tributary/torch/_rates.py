@@ -10,8 +10,8 @@ from tributary._errors import Misuse
 
 _MOST_STEPS = 1 << 16  # whose rates are remembered
 _ADVICE = (
-    "pass the scheduler to cluster.resume as step_scheduler or epoch_scheduler and take "
-    "out the call of its step(), or set the rates from cluster.steps before each step"
+    "pass the scheduler to cluster.resume as step_scheduler or epoch_scheduler and "
+    "take out the call of its step(), or set the rates from cluster.steps before each step"
 )
 
 
