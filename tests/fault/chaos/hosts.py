@@ -42,6 +42,6 @@ class Hosts:
             state = "down" if on else "up"
             ip("-n", self.switch, "link", "set", f"p{fault.host}", state)
         else:  # drops packets from this host to the first one
-            act = "add" if on else "del"
-            away = ["route", act, "blackhole", f"{NETWORK}.1/32"]
-            ip("-n", f"{NETWORK}.{fault.host}", *away)
+            # Faults of one host may overlap: the first that ends ends them all.
+            act = ["replace", "blackhole"] if on else ["flush", "type", "blackhole"]
+            ip("-n", f"{NETWORK}.{fault.host}", "route", *act, f"{NETWORK}.1/32")
