@@ -8,23 +8,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from fake_native import Next, Session
+from fake_native import Session, back_to
 from models import one_weight, start
 from torch.optim import lr_scheduler
 
 import tributary.torch as tributary
 
 Change = Callable[[], Any]
-
-
-def back_to(there: int, after: int) -> Any:
-    def back_once(fake: Session) -> Next:
-        if fake.steps == after and fake.traffic == (0, 0):
-            fake.traffic, fake.steps = (1, 1), there
-            return Next.MOVED
-        return Next.STEP
-
-    return back_once
 
 
 def rates_of(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from fake_native import Next, Session
+from fake_native import Next, Session, back_to
 from models import one_weight, start, train
 from torch.optim import lr_scheduler
 
@@ -194,16 +194,6 @@ def test_a_chained_scheduler_is_not_stepped_by_the_program() -> None:
             optimizer.step()
             chained.step()
     cluster.fail("test")
-
-
-def back_to(there: int, after: int) -> Any:
-    def back_once(fake: Session) -> Next:
-        if fake.steps == after and fake.traffic == (0, 0):
-            fake.traffic, fake.steps = (1, 1), there
-            return Next.MOVED
-        return Next.STEP
-
-    return back_once
 
 
 def test_a_rate_that_is_a_tensor_goes_back() -> None:
