@@ -20,6 +20,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 namespace fs = std::filesystem;
 
+// Beside its own checkpoints there are those of a run that went on from it.
 TEST_F(ResumeTest, ARunIsNotTakenForOneThatWentOnFromIt) {
   Write("job.yaml", kTwoEpochs);
   ASSERT_EQ(Run({"train", "job.yaml", "--run-dir", "first", "--set",
@@ -44,6 +45,7 @@ TEST_F(ResumeTest, ARunIsNotTakenForOneThatWentOnFromIt) {
   EXPECT_THAT(output_, HasSubstr("first/job.yaml does not count, because "));
 }
 
+// Its checkpoints would take the place of later ones.
 TEST_F(ResumeTest, ASharedDirectoryIsGoneOnFromAtItsNewestIntactCheckpoint) {
   Write("job.yaml", kTwoEpochs);
   ASSERT_EQ(Run({"train", "job.yaml", "--run-dir", "first", "--set",
@@ -117,6 +119,7 @@ TEST_F(ResumeTest, ItTellsWhichSettingsHaveChanged) {
                         "0.02"));
 }
 
+// One changed number is detected; equal rows in another file are not.
 TEST_F(ResumeTest, ItTellsThatTheDataHaveChanged) {
   std::string rows = "a,b\n", changed = "a,b\n";
   for (int i = 0; i < 40; ++i) {

@@ -99,8 +99,6 @@ TEST_F(ResumeTest, ARunWithNothingLeftHasACheckpointToGoOnFrom) {
   EXPECT_EQ(Summary("third")["steps"], 24);
 }
 
-// Beside its own checkpoints there are those of a run that went on from it.
-// Its checkpoints would take the place of later ones.
 // Its only checkpoint is of the run before, whose job was another.
 TEST_F(ResumeTest, ARunWithoutAStepOfItsOwnKeepsTheChangesOfItsJob) {
   Train(16, "first");
@@ -154,8 +152,6 @@ TEST_F(ResumeTest, AnErrorInTheJobNamesTheFileOfTheRun) {
   Write("run/job.yaml", "another: job\n");
   EXPECT_THAT(resume(), HasSubstr("tributary: the job of step-"));
 }
-
-// One changed number is detected; equal rows in another file are not.
 
 }  // namespace
 }  // namespace tributary
