@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the coordinator compares between the ranks beside the declared tensors."""
+"""Texts by which the ranks of a job are compared, beside the declared tensors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def compared_settings(model: Model, declared: Declared) -> list[str]:
 
 
 def _checksums_of(model: torch.nn.Module) -> dict[str, int]:
-    """Of the buffers that are not saved, so that ranks do not send them."""
+    """By name, for the buffers that are not saved, so that ranks do not send them."""
     saved = model.state_dict(keep_vars=True)
     return {
         name: zlib.crc32(bytes_of(buffer).cpu().numpy())

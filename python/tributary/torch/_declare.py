@@ -146,7 +146,7 @@ def declare(
 
 
 def _treatment_of_buffers(model: Model, buffers: str | None) -> str:
-    """Of the keyword `buffers`, or its default."""
+    """The value of the keyword `buffers`, or its default."""
     if isinstance(model, torch.nn.Module):
         return "average" if buffers is None else buffers
     if buffers in ("average", "rank0"):
@@ -247,7 +247,7 @@ def _check(entry: Entry) -> None:
 
 
 def _other_type(entry: Entry) -> str:
-    """What a program can do about a parameter of this type."""
+    """The remedy for a parameter of this type."""
     if entry.tensor.dtype.is_floating_point:
         return "convert the model, for example with model.float()"
     if entry.role is Role.FROZEN:

@@ -16,7 +16,6 @@ from tributary._errors import Error, Misuse
 from tributary.torch._bits import bytes_of, put_bytes
 from tributary.torch._declare import Entry, Role
 
-
 _SMALL = 1 << 14  # elements that are compared in each step
 _PARTS = 16  # of a larger tensor, one of which is compared in each step
 
