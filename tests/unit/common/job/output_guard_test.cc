@@ -4,9 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
+#include <regex>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "tests/testing/paths.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/testing/temporary_folder.h"
 
@@ -98,6 +102,32 @@ TEST_F(OutputGuardTest, TheFilesOfARunAreKept) {
         CheckOutput({.path = Path(path), .option = "--json", .read = {}}),
         StatusIs(absl::StatusCode::kInvalidArgument, "--json"));
   }
+}
+
+// The guard's list and the first table of the documentation are one.
+TEST_F(OutputGuardTest, EveryDocumentedFileOfARunIsGuarded) {
+  std::ifstream document(testing::SourceFile("docs/run-directory.md"));
+  const std::regex row(R"(\| `([^`*]+)\*?` \|.*)");
+  int files = 0;
+  for (std::string line; std::getline(document, line);) {
+    std::smatch found;
+    if (!std::regex_match(line, found, row)) {
+      if (files > 0) break;
+      continue;
+    }
+    std::string name = absl::StrCat("run/", found[1].str());
+    if (absl::EndsWith(name, "/")) {
+      fs::create_directories(Path(name));
+      absl::StrAppend(&name, "inside");
+    }
+    if (!fs::exists(Path(name))) Write(name, "");
+    EXPECT_THAT(CheckOutput({Path(name), "--output", {}, {Path("run")}}),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         "is a file of the run directory"))
+        << name;
+    ++files;
+  }
+  EXPECT_GT(files, 15);
 }
 
 }  // namespace
