@@ -77,17 +77,25 @@ bool CutsLogits(const v1::JobSpec& job) {
   return job.training().loss().has_cross_entropy();
 }
 
-OptimizerOptions ServerOptimizerOptionsOf(const v1::JobSpec& job) {
+OptimizerOptions ExchangeOptimizerOptionsOf(const v1::JobSpec& job) {
   if (!SyncTraitsOf(job).updates_locally) {
-    return OptimizerOptionsOf(job.training().optimizer());
+    OptimizerOptions options = OptimizerOptionsOf(job.training().optimizer());
+    options.takes_movements = SendsMovements(job);
+    return options;
   }
   const v1::OuterSpec& outer =
       job.strategy().parameter_server().sync().local_sgd().outer();
   OptimizerOptions options = OptimizerOf("sgd", outer.learning_rate());
   options.momentum = outer.momentum();
   options.nesterov = outer.nesterov();
-  options.takes_running_averages = true;
+  options.takes_movements = true;
   return options;
+}
+
+bool SendsMovements(const v1::JobSpec& job) {
+  const SyncTraits sync = SyncTraitsOf(job);
+  return job.has_program() && sync.mode != ApplyMode::kSeparate &&
+         !sync.updates_locally;
 }
 
 SyncTraits SyncTraitsOf(const v1::JobSpec& job) {

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "common/job/job_options.h"
 #include "common/job/learning_rate_schedule.h"
 #include "common/optimizer/optimizer.h"
 #include "common/status/status_macros.h"
@@ -177,6 +178,7 @@ absl::StatusOr<std::vector<ParameterGroup>> ParameterGroupsOf(
     group.frozen = spec.frozen();
     group.optimizer = OptimizerOptionsOf(
         spec.has_optimizer() ? spec.optimizer() : training.optimizer());
+    group.optimizer.takes_movements = SendsMovements(job);
     TRIBUTARY_ASSIGN_OR_RETURN(LearningRateSchedule schedule,
                                LearningRateSchedule::Create(
                                    training.learning_rate_schedule(),

@@ -90,7 +90,9 @@ class Session:
             steps += 1
         return steps
 
-    def start(self, parameters: list[Any], **totals: Any) -> None:
+    def start(
+        self, parameters: list[Any], reserved: Any = (), **totals: Any
+    ) -> None:
         if self.start_error is not None:
             raise self.start_error
         self.parameters = list(parameters)
@@ -102,14 +104,22 @@ class Session:
         self.gradients = [np.full(w.size, 99, np.float32) for w in self.weights]
         for name, values in (self.job_weights or {}).items():
             self.weights[self.names.index(name)][:] = np.ravel(values)
+        self._publish()
 
     gradient_moves = 0
 
     def gradient(self, parameter: int) -> np.ndarray:
         return self.gradients[parameter]
 
-    def begin_step(self, samples: int, learning_rates: list[float]) -> Next:
+    def is_unchanged(self, parameter: int) -> bool:
+        own = self.weights[parameter].tobytes()
+        return own == self.published[parameter]
+
+    def begin_step(
+        self, samples: int, learning_rates: list[float], movement_share: float = 1
+    ) -> Next:
         self.calls.append(("begin", samples, list(learning_rates)))
+        self.share = np.float32(movement_share)
         self.rates = list(learning_rates)
         self.ready: set[int] = set()
         return self.begins.pop(self.steps, Next.STEP)
@@ -123,12 +133,19 @@ class Session:
         assert self.ready == set(range(len(self.weights))), "some are missing"
         self.calls.append(("finish", result))
         for i, (_, _, momentum, _) in enumerate(self.parameters):
-            if momentum:
-                self.weights[i] += momentum * (self.gradients[i] - self.weights[i])
+            if momentum:  # a mean of equal movements of ranks with equal samples
+                start = np.frombuffer(self.published[i], np.float32)
+                movement = self.share * (start - self.gradients[i])
+                self.weights[i][:] = start - movement
             elif not self.skipped:
                 self.weights[i] -= np.float32(self.rates[0]) * self.gradients[i]
         self.steps += 1
-        return self.after(self)
+        result = self.after(self)
+        self._publish()
+        return result
+
+    def _publish(self) -> None:
+        self.published = [weights.tobytes() for weights in self.weights]
 
     def report_evaluation(self, **part: float) -> None:
         self.calls.append(("evaluation", part))

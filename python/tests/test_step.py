@@ -145,7 +145,7 @@ def test_half_parameters_have_float32_weights_on_the_servers(
     cluster.finish()
 
 
-def test_a_transposed_parameter_is_staged() -> None:
+def test_a_transposed_parameter_has_memory_beside_it() -> None:
     model = torch.nn.Linear(2, 3, bias=False)
     model.weight.data = torch.arange(6.0).reshape(2, 3).t()
     cluster, optimizer, session = start(model, lr=1.0)
@@ -157,17 +157,23 @@ def test_a_transposed_parameter_is_staged() -> None:
     cluster.finish()
 
 
-def test_staged_weights_change_in_step_only() -> None:
-    model = mlp()
-    cluster, optimizer, session = start(model, staged=True)
+def test_bfloat16_weights_change_in_step_only() -> None:
+    model = mlp().bfloat16()
+    cluster, optimizer, session = start(model)
     pointers = {p.data_ptr() for p in model.parameters()}
     assert not pointers & {w.ctypes.data for w in session.weights}
-    loss_of(model, batch()).backward()
+    loss_of(model, batch().bfloat16()).backward()
     session.weights[0][:] = 3  # as soon as the gradient has left
     assert not (model[0].weight == 3).any()
     optimizer.step()
-    assert model[0].weight.flatten().tolist() == session.weights[0].tolist()
+    wanted = torch.from_numpy(session.weights[0]).bfloat16()
+    assert torch.equal(model[0].weight.flatten(), wanted)
     cluster.finish()
+
+
+def test_the_keyword_staged_has_no_effect() -> None:
+    with pytest.warns(UserWarning, match="always change in step"):
+        start(mlp(), staged=True)[0].finish()
 
 
 def test_sparse_gradients_are_sent_dense() -> None:
@@ -228,10 +234,9 @@ def test_the_loss_is_reported() -> None:
 
 
 @pytest.mark.parametrize(
-    ("how", "wanted"),
-    [("average", [1.0, 2.0]), ("rank0", [4.0, 8.0])],
+    ("how", "share"), [("average", 1), ("rank0", 4)]
 )
-def test_buffers_are_sent_after_the_gradients(how: str, wanted: Any) -> None:
+def test_buffers_are_sent_after_the_gradients(how: str, share: float) -> None:
     model = torch.nn.BatchNorm1d(2, momentum=1.0)
     import fake_native
 
@@ -239,12 +244,12 @@ def test_buffers_are_sent_after_the_gradients(how: str, wanted: Any) -> None:
     cluster, optimizer, session = start(model, buffers=how)
     model(torch.tensor([[0.0, 1.0], [2.0, 3.0]])).square().sum().backward()
     optimizer.step()
-    assert session.gradient_of("running_mean").tolist() == wanted
+    assert session.gradient_of("running_mean").tolist() == [1.0, 2.0]
+    assert session.share == share
     assert session.names[:3] == ["running_mean", "running_var", "num_batches_tracked"]
     assert session.parameters[0][2] == 1.0 and session.parameters[3][2] == 0.0
-    factor = 1 if how == "average" else 4
     assert model.num_batches_tracked.dtype is torch.int64
-    assert model.num_batches_tracked.item() == factor
+    assert model.num_batches_tracked.item() == share
     fake_native.Session.world = 1
     cluster.finish()
 
@@ -255,7 +260,8 @@ def test_other_ranks_add_nothing_to_the_buffers_of_rank_0(monkeypatch: Any) -> N
     cluster, optimizer, session = start(model, buffers="rank0")
     model(torch.randn(4, 2)).square().sum().backward()
     optimizer.step()
-    assert not session.gradient_of("running_mean").any()
+    assert session.share == 0
+    assert model.running_mean.tolist() == [0, 0]
     cluster.finish()
 
 

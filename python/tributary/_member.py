@@ -138,8 +138,10 @@ class Member:
         total_steps: int | None,
         steps_per_epoch: int,
         data_checksum: int,
+        reserved: Sequence[int] = (),
     ) -> None:
-        """Takes a place and declares the parameters."""
+        """Takes a place and declares the parameters. reserved: their indexes, whose
+        memory the program does not use itself."""
         if self._over:
             raise WrongState("this connection to the job is closed")
         if self._session is not None:
@@ -173,7 +175,7 @@ class Member:
         self._at_exit = lambda: _end_at_exit(self)
         atexit.register(self._at_exit)
         try:
-            self._session.start(declared, **totals)
+            self._session.start(declared, **totals, reserved=reserved)
         except BaseException:
             self._close()  # The place is free for a process that declares right.
             raise

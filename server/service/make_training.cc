@@ -45,7 +45,7 @@ absl::StatusOr<ShardTraining> MakeTraining(const v1::JobSpec& job,
                                            int64_t total_steps) {
   const bool local_sgd = SyncTraitsOf(job).updates_locally;
   ShardTraining training;
-  training.optimizer = ServerOptimizerOptionsOf(job);
+  training.optimizer = ExchangeOptimizerOptionsOf(job);
   // The outer optimizer of local_sgd has neither a schedule nor clipping.
   TRIBUTARY_ASSIGN_OR_RETURN(
       LearningRateSchedule schedule,
@@ -58,6 +58,7 @@ absl::StatusOr<ShardTraining> MakeTraining(const v1::JobSpec& job,
   };
   TRIBUTARY_ASSIGN_OR_RETURN(training.groups,
                              ParameterGroupsOf(job, total_steps));
+  training.takes_rates = !local_sgd;
   if (local_sgd) {  // the groups are those of the workers' optimizer
     for (ParameterGroup& group : training.groups) {
       group.optimizer = training.optimizer;

@@ -210,11 +210,13 @@ std::vector<double> BlockState::Direction(Ops& ops,
       run.moments->MakeDirection(ops, steps[run.group], gradient, direction);
       continue;
     }
+    const Optimizer& optimizer = options_.optimizer->of_group(run.group);
     // A running average without samples stays.
-    const bool stays = run.like->is_running() && !aggregator_.has_samples();
-    MakeDirection(ops, options_.optimizer->of_group(run.group), *run.like,
-                  steps[run.group], run.size(), stays ? weight : gradient,
-                  weight, direction, runs_.StateAt(run, run.begin).data());
+    const bool stays = run.like->is_running() && !aggregator_.has_samples() &&
+                       !optimizer.takes_movements();
+    MakeDirection(ops, optimizer, *run.like, steps[run.group], run.size(),
+                  stays ? weight : gradient, weight, direction,
+                  runs_.StateAt(run, run.begin).data());
   }
   const std::vector<double> weight = GrainSquares(ops, weights_.data());
   const std::vector<double> direction = GrainSquares(ops, direction_.data());

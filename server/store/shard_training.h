@@ -23,6 +23,9 @@ enum class NonFiniteAction {
 // How a shard trains. It follows from the job and is equal on all its servers.
 struct ShardTraining {
   OptimizerOptions optimizer;
+  // False: contributions have no learning rates, since the workers apply theirs
+  // (local_sgd).
+  bool takes_rates = true;
   // Learning rate of a gathered step, or of the step of one contribution, from
   // 0.
   std::function<double(int64_t step)> learning_rate;

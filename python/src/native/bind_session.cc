@@ -60,15 +60,17 @@ std::unique_ptr<SessionBinding> Join(
 }
 
 void Start(SessionBinding& session, std::vector<PythonParameter> parameters,
-           int64_t total_steps, int64_t steps_per_epoch,
-           uint32_t data_checksum) {
+           int64_t total_steps, int64_t steps_per_epoch, uint32_t data_checksum,
+           std::vector<int> reserved) {
   std::vector<SessionBinding::Parameter> declared;
   for (auto& [name, shape, momentum, weight] : parameters) {
     declared.push_back(
         {std::move(name), std::move(shape), momentum, std::move(weight)});
   }
-  session.Start(std::move(declared), total_steps, steps_per_epoch,
-                data_checksum);
+  session.Start(std::move(declared), {.total_steps = total_steps,
+                                      .steps_per_epoch = steps_per_epoch,
+                                      .data_checksum = data_checksum,
+                                      .reserved = std::move(reserved)});
 }
 
 void SetData(SessionBinding& session, int64_t rows, int64_t global_batch,
@@ -77,6 +79,14 @@ void SetData(SessionBinding& session, int64_t rows, int64_t global_batch,
                    .global_batch = global_batch,
                    .accumulation = accumulation,
                    .order = order});
+}
+
+Session::Next BeginStep(SessionBinding& session, uint64_t samples,
+                        std::vector<double> learning_rates,
+                        float movement_share) {
+  return session.BeginStep({.samples = samples,
+                            .learning_rates = std::move(learning_rates),
+                            .movement_share = movement_share});
 }
 
 Session::Next FinishStep(SessionBinding& session, double loss,
@@ -123,15 +133,17 @@ void BindSession(nb::module_& module) {
       .def_prop_ro("gradient_moves", &SessionBinding::gradient_moves)
       .def_prop_ro("traffic", &Traffic)
       .def("start", &Start, "parameters"_a, nb::kw_only(), "total_steps"_a,
-           "steps_per_epoch"_a, "data_checksum"_a)
+           "steps_per_epoch"_a, "data_checksum"_a,
+           "reserved"_a = std::vector<int>())
       .def("gradient", &SessionBinding::Gradient, "parameter"_a,
            nb::rv_policy::reference)
       .def("set_data", &SetData, nb::kw_only(), "rows"_a, "global_batch"_a,
            "accumulation"_a, "order"_a)
       .def_prop_ro("position", &SessionBinding::Position)
       .def("steps_of", &SessionBinding::StepsOf, "epochs"_a)
-      .def("begin_step", &SessionBinding::BeginStep, "samples"_a,
-           "learning_rates"_a)
+      .def("begin_step", &BeginStep, "samples"_a, "learning_rates"_a,
+           "movement_share"_a = 1.0F)
+      .def("is_unchanged", &SessionBinding::IsUnchanged, "parameter"_a)
       .def("gradient_ready", &SessionBinding::GradientReady, "parameter"_a)
       .def("finish_step", &FinishStep, nb::kw_only(), "loss"_a,
            "compute_seconds"_a, "data_seconds"_a)

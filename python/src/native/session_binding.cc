@@ -64,13 +64,8 @@ void SessionBinding::Wait(absl::FunctionRef<void()> call) {
 }
 
 void SessionBinding::Start(std::vector<Parameter> parameters,
-                           int64_t total_steps, int64_t steps_per_epoch,
-                           uint32_t data_checksum) {
+                           Session::Declaration declaration) {
   CheckProcess("start");
-  Session::Declaration declaration;
-  declaration.total_steps = total_steps;
-  declaration.steps_per_epoch = steps_per_epoch;
-  declaration.data_checksum = data_checksum;
   weights_.clear();
   sizes_.clear();
   for (Parameter& parameter : parameters) {
@@ -88,6 +83,7 @@ void SessionBinding::Start(std::vector<Parameter> parameters,
     declaration.parameters.push_back(std::move(spec));
     weights_.push_back(std::move(parameter.weight));
   }
+  for (const int i : declaration.reserved) CheckParameter(i, "start");
   absl::Status started;
   Wait([&] { started = session_->Start(std::move(declaration)); });
   RaiseUnlessOk(started, "start");
@@ -98,6 +94,13 @@ NumpyFloats SessionBinding::Gradient(int parameter) {
   CheckParameter(parameter, "gradient");
   const size_t size = static_cast<size_t>(sizes_[parameter]);
   return NumpyFloats(session_->gradient(parameter), {size}, nb::find(this));
+}
+
+bool SessionBinding::IsUnchanged(int parameter) const {
+  CheckProcess("is_unchanged");
+  CheckParameter(parameter, "is_unchanged");
+  nb::gil_scoped_release without_gil;
+  return session_->IsUnchanged(parameter);
 }
 
 void SessionBinding::SetData(DataStretch data) {
@@ -126,11 +129,10 @@ int64_t SessionBinding::StepsOf(int64_t epochs) const {
   return course.empty() ? 0 : course.StepsOf(epochs).value_or(kOpenEnd);
 }
 
-Session::Next SessionBinding::BeginStep(
-    uint64_t samples, const std::vector<double>& learning_rates) {
+Session::Next SessionBinding::BeginStep(const Session::StepStart& start) {
   CheckProcess("begin_step");
   absl::StatusOr<Session::Next> next = Session::Next::kEnd;
-  Wait([&] { next = session_->BeginStep(samples, learning_rates); });
+  Wait([&] { next = session_->BeginStep(start); });
   return ValueOrRaise(std::move(next), "begin_step");
 }
 

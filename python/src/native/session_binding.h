@@ -47,8 +47,9 @@ class SessionBinding {
   uint64_t gradient_moves() const { return session_->gradient_moves(); }
   Session::Traffic traffic() const { return session_->traffic(); }
 
-  void Start(std::vector<Parameter> parameters, int64_t total_steps,
-             int64_t steps_per_epoch, uint32_t data_checksum);
+  // declaration: without parameters and weights.
+  void Start(std::vector<Parameter> parameters,
+             Session::Declaration declaration);
   // The memory of Session::gradient, flat. Valid while this object lives.
   NumpyFloats Gradient(int parameter);
   void SetData(DataStretch data);
@@ -57,8 +58,8 @@ class SessionBinding {
   std::optional<std::pair<int64_t, int64_t>> Position() const;
   // As DataCourse::StepsOf, once the course is known.
   int64_t StepsOf(int64_t epochs) const;
-  Session::Next BeginStep(uint64_t samples,
-                          const std::vector<double>& learning_rates);
+  Session::Next BeginStep(const Session::StepStart& start);
+  bool IsUnchanged(int parameter) const;
   void GradientReady(int parameter);
   Session::Next FinishStep(const Session::StepResult& result);
   void ReportEvaluation(const v1::EvaluationPart& part);

@@ -7,7 +7,7 @@ import contextlib
 import mmap
 import warnings
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -25,12 +25,15 @@ class Weights:
 
     A contiguous float32 tensor on the CPU is that memory itself. Other tensors
     have float32 memory of their own, from which `write_back` copies: it holds
-    the float32 weights that a bfloat16 parameter rounds. staged: every tensor has
-    such memory. Between two steps the program must not change the weights: `check`
-    finds what it writes.
+    the float32 weights that a bfloat16 parameter rounds. The session writes there
+    when a step ends. The program must not change the weights: `check` and
+    `check_within` find what it writes.
     """
 
-    def __init__(self, entry: Entry, staged: bool) -> None:
+    # Whether the memory of a direct tensor has every bit of the session's weights.
+    is_unchanged: Callable[[], bool]
+
+    def __init__(self, entry: Entry) -> None:
         tensor = entry.tensor
         self._entry = entry
         self._shape = tensor.shape
@@ -39,8 +42,7 @@ class Weights:
         self._part = 0  # of the tensor, which the present step compares
         self._value: torch.Tensor | None = None  # of this part, when the step began
         self.direct = (
-            not staged
-            and not entry.as_bits
+            not entry.as_bits
             and tensor.device.type == "cpu"
             and tensor.dtype is torch.float32
             and tensor.is_contiguous()
@@ -91,12 +93,10 @@ class Weights:
             raise Misuse(self._written())
 
     def begin(self) -> None:
-        """A step begins: keeps a part of the tensor's value for `check_within`. The
-        next weights of a direct tensor may arrive at any time in the step, so its
-        values are not compared."""
+        """A step begins: keeps a part of the tensor's value for `check_within`."""
         tensor = self.tensor
         is_compared = tensor.dtype.is_floating_point and not tensor.is_cuda
-        if is_compared and not self.direct and self._entry.role is not Role.BUFFER:
+        if is_compared and self._entry.role is not Role.BUFFER:
             self._part = (self._part + 1) % _PARTS
             self._value = self._part_of(tensor).clone()
 
@@ -123,13 +123,16 @@ class Weights:
         is_same = (
             _version_of(tensor) == self._version and tensor.data_ptr() == self._pointer
         )
-        # The session writes into a direct tensor's memory, so there is no other copy
-        # to compare with. Other tensors are compared when their version counter has
-        # changed, and always on the CPU: a write through `.data` does not change the
-        # counter.
+        # Tensors are compared when their version counter has changed, and always on
+        # the CPU, direct ones by the session: a write through `.data` does not change
+        # the counter.
         if is_same and (self.direct or tensor.is_cuda):
             return False
-        if self.direct or not _has_value(tensor, self.memory):
+        if self.direct:
+            unchanged = self.is_unchanged()
+        else:
+            unchanged = _has_value(tensor, self.memory)
+        if not unchanged:
             return True
         self.seal()
         return False
@@ -142,24 +145,11 @@ class Weights:
                 "step would overwrite it with its first value; leave frozen parameters "
                 'to the program with cluster.optimizer(..., frozen="local")'
             )
-        staged = (
-            "; if the program has already restored the old values, pass staged=True"
-            if self.direct
-            else ""
-        )
         return (
             f"the program has written into {name} since the last step, and the next "
             "step would overwrite it; load weights before cluster.optimizer "
             "(cluster.load_state_dict), or change a copy of the model"
-            f"{staged}"
         )
-
-    def expect(self) -> None:
-        """The next weights may arrive from now on. A direct tensor is then no longer
-        what a second backward over the same graph would need: torch refuses that."""
-        if self.direct and not self.tensor.is_inference():
-            torch.autograd.graph.increment_version(self.tensor)
-            self._version += 1
 
     def seal(self) -> None:
         """Accepts the tensor's present value as the job's."""

@@ -75,6 +75,7 @@ class Steps:
         ]
         self._sender = make_sender(session, self._entries, self._memory)
         for index, entry in enumerate(self._entries):
+            weights[index].is_unchanged = functools.partial(session.is_unchanged, index)
             if entry.role is Role.FROZEN:
                 self._memory[index].zero_()
         self.batch = Batch()
@@ -218,7 +219,9 @@ class Steps:
             weights.check()
         self._step_rates = self._rates()
         self._on_begin(self._step_rates)
-        self._begun = self._session.begin_step(self.batch.samples, self._step_rates)
+        self._begun = self._session.begin_step(
+            self.batch.samples, self._step_rates, self._movement_share()
+        )
         if self._begun is _native.Next.END:
             self.ended = True
         for weights in self._weights:
@@ -233,7 +236,6 @@ class Steps:
             return
         if not self._deferred:
             self._sent[index] = Sent(self._entries[index].name, gradient)
-            self._weights[index].expect()
         if gradient.is_sparse:
             gradient = gradient.to_dense()
         if scale is not None:
@@ -319,12 +321,10 @@ class Steps:
                 )
         if self._buffers != "average" or self.moved or self._session.skipped:
             return
-        for entry, its, sent in zip(
-            self._entries, self._weights, self._memory, strict=True
-        ):
+        for entry, its in zip(self._entries, self._weights, strict=True):
             if not entry.as_bits or self.batch.samples == 0:
                 continue
-            if not torch.equal(sent, its.memory.round()):
+            if not torch.equal(bytes_of(entry.tensor), its.memory.round()):
                 raise Misuse(
                     f"the ranks have different values in the buffer {entry.name}, and "
                     f"values of type {entry.tensor.dtype} have no mean; pass "
@@ -347,12 +347,13 @@ class Steps:
     def _send_buffer(self, index: int) -> None:
         entry = self._entries[index]
         value = bytes_of(entry.tensor) if entry.as_bits else entry.tensor.detach()
-        if self._buffers == "rank0":
-            value = value.float() * self._rank0_factor()
         self._sender.send(index, self._memory[index], value)
 
-    def _rank0_factor(self) -> float:
-        """Makes the mean of all ranks' values, by samples, rank 0's value."""
+    def _movement_share(self) -> float:
+        """How often the movements of this rank's buffers count. Rank 0's, which the
+        mean by samples divides, make its value where the others' do not count."""
+        if self._buffers != "rank0":
+            return 1.0
         if self._session.rank != 0 or self.batch.samples == 0:
             return 0.0
         if self.batch.total is None:

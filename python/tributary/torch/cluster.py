@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import AbstractContextManager
@@ -84,7 +85,6 @@ class Cluster(Member):
         groups: Iterable[Mapping[str, Any]] | None = None,
         buffers: str | None = None,
         frozen: str = "declare",
-        staged: bool = False,
         scaler: torch.amp.GradScaler | None = None,
         total_steps: int | None = None,
         steps_per_epoch: int = 1,
@@ -106,11 +106,9 @@ class Cluster(Member):
         ranks' values after each step, weighted by samples; the default with a
         Module), "rank0", or "local" (not sent). frozen: "declare" parameters
         without a gradient, so that checkpoints hold them, or leave them "local" to
-        the program. staged: weights change in step() only, and not already during
-        backward, at the price of a copy. scaler: of the training loop. total_steps:
-        of the job; after them `finish` is not needed. steps_per_epoch: for
-        `tributary status`. data_checksum: of the data (tributary._native.crc32c),
-        equal on every rank.
+        the program. scaler: of the training loop. total_steps: of the job; after
+        them `finish` is not needed. steps_per_epoch: for `tributary status`.
+        data_checksum: of the data (tributary._native.crc32c), equal on every rank.
 
         InvalidSetting: a keyword or its value. ModelMismatch: another rank
         declares another model. Misuse, Unavailable, PlaceTaken: the message
@@ -139,7 +137,7 @@ class Cluster(Member):
         self._enter(
             Optimizer(declared, kind, options, rates, scaler),
             [*settings_of(settings), *fields, *compared_settings(model, declared)],
-            self._weights_of(declared.entries, staged),
+            self._weights_of(declared.entries),
             total_steps=total_steps,
             steps_per_epoch=steps_per_epoch,
             data_checksum=data_checksum,
@@ -147,9 +145,9 @@ class Cluster(Member):
         self._model = model if isinstance(model, torch.nn.Module) else None
         return self._trainer()
 
-    def _weights_of(self, entries: Sequence[Entry], staged: bool) -> list[Weights]:
+    def _weights_of(self, entries: Sequence[Entry]) -> list[Weights]:
         """With the values of load_state_dict, not rounded to the parameters' types."""
-        weights = [Weights(entry, staged) for entry in entries]
+        weights = [Weights(entry) for entry in entries]
         for entry, its in zip(entries, weights, strict=True):
             if entry.name in self._initial and not entry.as_bits:
                 its.memory.copy_(self._initial[entry.name])
@@ -172,6 +170,7 @@ class Cluster(Member):
             ],
             device=_device_text(declared),
             arithmetic=arithmetic_text(),
+            reserved=[i for i, w in enumerate(weights) if not w.direct],
             **totals,
         )
         optimizer._start(self._joined(), weights, self._note_thread)
@@ -343,6 +342,11 @@ def _split(
             options[keyword] = value
         elif keyword in FIELDS or keyword == "settings":
             settings[keyword] = value
+        elif keyword == "staged":
+            warnings.warn(
+                "staged has no effect: weights always change in step() only",
+                stacklevel=3,
+            )
         else:
             names = [*kind_of(kind).fields_of(), *FIELDS, "settings"]
             raise InvalidSetting(f'unknown keyword "{keyword}"{hint(keyword, names)}')

@@ -79,7 +79,7 @@ absl::StatusOr<std::unique_ptr<GradientSynchronizer>> MakeGroupSynchronizer(
   SetExchange(StrategyOf(job), &options);
   options.update = {
       .on = options.update.on,
-      .optimizer = OptimizerOptionsOf(job.training().optimizer()),
+      .optimizer = ExchangeOptimizerOptionsOf(job),
       .learning_rate = std::move(parts.learning_rate),
       .groups = std::move(parts.groups),
       .clip_norm = job.training().clip_norm(),

@@ -51,6 +51,9 @@ class Session {
     int64_t total_steps = kOpenEnd;
     int64_t steps_per_epoch = 1;
     uint32_t data_checksum = 0;  // 0: unknown
+    // Indexes of the parameters whose memory is not the program's own, which
+    // copies from there after each step. It may change within a step.
+    std::vector<int> reserved;
   };
   // How the job goes on.
   enum class Next {
@@ -59,6 +62,13 @@ class Session {
     // others took without it: steps() and the weights are other ones.
     kMoved,
     kEnd,  // no further step; call Finish
+  };
+  struct StepStart {
+    uint64_t samples = 1;  // the weight of this rank's gradient; 0: none
+    std::vector<double> learning_rates;  // as in PushPullRequest
+    // How many times the movements of this rank's running averages count, in
+    // jobs whose ranks send these (SendsMovements).
+    float movement_share = 1;
   };
   struct StepResult {
     double loss = 0;             // mean over the rank's samples
@@ -107,15 +117,18 @@ class Session {
   // it for a device pins it anew before the device writes again.
   virtual uint64_t gradient_moves() const = 0;
 
+  // Between two steps: whether the program's memory has every bit of the
+  // parameter's weights.
+  virtual bool IsUnchanged(int parameter) const = 0;
+
   // One step: BeginStep, GradientReady for every parameter in any order, and
-  // FinishStep. From GradientReady on the parameter's gradient must not change
-  // and its weight may change, until FinishStep returns. samples: the weight of
-  // this rank's gradient; 0: it does not count. learning_rates: as in
-  // PushPullRequest. Only when BeginStep has returned kStep a step has begun.
-  // Between two steps the weights must not change. InvalidArgument: one has, or
-  // the number of rates is wrong. Errors end the job for this rank.
-  virtual absl::StatusOr<Next> BeginStep(
-      uint64_t samples, const std::vector<double>& learning_rates) = 0;
+  // FinishStep. From GradientReady on the parameter's gradient must not change,
+  // until FinishStep returns, which is when the weights change. The gradient of
+  // a running average is its present value. Only when BeginStep has returned
+  // kStep a step has begun. The program must not change the weights.
+  // InvalidArgument: it has, or the number of rates is wrong. Errors end the
+  // job for this rank.
+  virtual absl::StatusOr<Next> BeginStep(const StepStart& start) = 0;
   virtual void GradientReady(int parameter) = 0;
   // The weights are those after the step, and steps() has risen, unless the
   // result is kMoved.

@@ -77,6 +77,25 @@ TEST_F(RunningAverageTest, StaysWhereNobodyHasASample) {
   ExpectState(Push(Make(1, 0, 4.0f)), 7, -4);
 }
 
+// The mean of 2 and 4 is subtracted; nobody's samples move nothing.
+TEST_F(RunningAverageTest, MovesAsFarAsTheRanksHaveMovedIt) {
+  for (const char* kind : {"sgd", "lamb"}) {
+    OptimizerOptions optimizer;
+    optimizer.kind = kind;
+    optimizer.epsilon = 1e-12;
+    optimizer.takes_movements = true;
+    Create(2, optimizer);
+    InitializeAt(8);
+    Push(Make(0, 0, 2.0f));
+    const float weight = optimizer.kind == "lamb" ? -1 : -3;
+    ExpectState(Push(Make(1, 0, 4.0f)), 5, weight);
+    Push(Make(0, 1, 0, /*samples=*/0));
+    const Answer last = Push(Make(1, 1, 0, /*samples=*/0));
+    ASSERT_TRUE(last->has_value() && (*last)->ok());
+    EXPECT_EQ((**last)->weights.data()[0], 5);
+  }
+}
+
 TEST_F(RunningAverageTest, MomentumOneTakesWhatComesWithoutRounding) {
   parameters_[1].running_momentum = 1;
   for (const char* kind : {"sgd", "lamb"}) {

@@ -2,6 +2,7 @@
 #include "worker/rank/session/program/program_parameters.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 namespace tributary {
@@ -16,13 +17,23 @@ int64_t RoundedUp(int64_t size) {
 }  // namespace
 
 ProgramParameters::ProgramParameters(ParameterSpecs specs,
-                                     std::vector<float*> weights, Memory memory)
-    : specs_(std::move(specs)), programs_(std::move(weights)) {
-  memory == Memory::kForServers ? ShareGradients() : MakeArrays();
+                                     std::vector<float*> weights,
+                                     const std::vector<int>& reserved,
+                                     Gradients gradients)
+    : specs_(std::move(specs)),
+      programs_(std::move(weights)),
+      weights_(specs_.size()) {
+  if (gradients == Gradients::kShared) {
+    ShareGradients();
+    for (const int i : reserved) weights_[i] = programs_[i];
+  } else {
+    gradients_.resize(specs_.size());
+    MakeArray(/*stagger=*/0, &gradients_);
+  }
+  MakeArray(/*stagger=*/1, &weights_);
 }
 
 void ProgramParameters::ShareGradients() {
-  weights_ = programs_;
   size_t bytes = 1;
   for (const ParameterSpec& spec : specs_) {
     bytes += SharedArena::Taken(spec.size() * sizeof(float));
@@ -34,18 +45,25 @@ void ProgramParameters::ShareGradients() {
   }
 }
 
-void ProgramParameters::MakeArrays() {
+void ProgramParameters::MakeArray(int stagger, std::vector<float*>* places) {
   int64_t total = 0;
-  for (const ParameterSpec& spec : specs_) total += RoundedUp(spec.size());
-  for (int stagger : {0, 1}) {
-    std::fill_n(buffers_.emplace_back(total, stagger).data(), total, 0.0f);
+  for (size_t i = 0; i < specs_.size(); ++i) {
+    if ((*places)[i] == nullptr) total += RoundedUp(specs_[i].size());
   }
-  float *gradient = buffers_[0].data(), *weight = buffers_[1].data();
-  for (const ParameterSpec& spec : specs_) {
-    gradients_.push_back(gradient);
-    weights_.push_back(weight);
-    gradient += RoundedUp(spec.size());
-    weight += RoundedUp(spec.size());
+  float* at = buffers_.emplace_back(total, stagger).data();
+  std::fill_n(at, total, 0.0f);
+  for (size_t i = 0; i < specs_.size(); ++i) {
+    if ((*places)[i] != nullptr) continue;
+    (*places)[i] = at;
+    at += RoundedUp(specs_[i].size());
+  }
+}
+
+void ProgramParameters::MakeMovement(int i, float share) {
+  const float* const start = weights_[i];
+  float* const now = gradients_[i];
+  for (int64_t e = 0; e < specs_[i].size(); ++e) {
+    now[e] = share == 0 ? 0 : share * (start[e] - now[e]);
   }
 }
 
@@ -54,12 +72,36 @@ void ProgramParameters::Publish(int64_t steps) {
     if (weights_[i] == programs_[i]) continue;
     std::copy_n(weights_[i], specs_[i].size(), programs_[i]);
   }
-  seal_.Close(specs_, programs_, steps);
+  steps_ = steps;
 }
 
 std::string ProgramParameters::FirstChanged() const {
-  const int changed = seal_.FirstChanged(specs_, programs_);
-  return changed < 0 ? "" : specs_[changed].name;
+  for (size_t i = 0; i < specs_.size(); ++i) {
+    const int p = static_cast<int>(i);
+    const int64_t size = specs_[i].size();
+    if (specs_[i].is_running()) continue;
+    if (size <= kSmall) {
+      if (!IsUnchanged(p)) return specs_[i].name;
+      continue;
+    }
+    for (int64_t run = steps_ % kStride; run * kRun < size; run += kStride) {
+      const int64_t begin = run * kRun;
+      if (!IsEqual(p, begin, std::min(kRun, size - begin))) {
+        return specs_[i].name;
+      }
+    }
+  }
+  return "";
+}
+
+bool ProgramParameters::IsUnchanged(int i) const {
+  return IsEqual(i, 0, specs_[i].size());
+}
+
+bool ProgramParameters::IsEqual(int i, int64_t begin, int64_t count) const {
+  if (weights_[i] == programs_[i]) return true;
+  return std::memcmp(weights_[i] + begin, programs_[i] + begin,
+                     static_cast<size_t>(count) * sizeof(float)) == 0;
 }
 
 std::vector<std::vector<float>> ProgramParameters::CopyOfPrograms() const {

@@ -61,6 +61,7 @@ absl::Status ProgramSession::Join() {
         "for this program with `tributary run`"));
   }
   TRIBUTARY_ASSIGN_OR_RETURN(course_, member_->Course());
+  sends_movements_ = SendsMovements(job());
   ServeMetrics();
   std::string why;
   ops_ = CreateOps(DeviceChoice::kCpu, &why);
@@ -98,9 +99,9 @@ ProgramSession::~ProgramSession() {
 absl::Status ProgramSession::Start(Declaration declaration) {
   declaration_ = std::move(declaration);
   parameters_ = std::make_unique<ProgramParameters>(
-      declaration_.parameters, declaration_.weights,
-      StrategyOf(job()).uses_servers() ? ProgramParameters::Memory::kForServers
-                                       : ProgramParameters::Memory::kForGroups);
+      declaration_.parameters, declaration_.weights, declaration_.reserved,
+      StrategyOf(job()).uses_servers() ? ProgramParameters::Gradients::kShared
+                                       : ProgramParameters::Gradients::kArray);
   if (rank() == 0) initial_ = parameters_->CopyOfPrograms();
   TRIBUTARY_ASSIGN_OR_RETURN(const Next next, Follow());
   if (next == Next::kStep) return absl::OkStatus();
@@ -207,13 +208,13 @@ absl::StatusOr<Session::Next> ProgramSession::GoOn(const absl::Status& status) {
 }
 
 absl::StatusOr<Session::Next> ProgramSession::BeginStep(
-    uint64_t samples, const std::vector<double>& learning_rates) {
+    const StepStart& start) {
   if (in_step_) {
     return absl::FailedPreconditionError(
         absl::StrCat("step ", steps_ + 1, " has begun already"));
   }
   if (over_ || steps_ >= plan_.total_steps()) return Next::kEnd;
-  TRIBUTARY_RETURN_IF_ERROR(rates_->Give(learning_rates));
+  TRIBUTARY_RETURN_IF_ERROR(rates_->Give(start.learning_rates));
   if (const std::string name = parameters_->FirstChanged(); !name.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "the program has written into the weights of \"", name,
@@ -227,10 +228,11 @@ absl::StatusOr<Session::Next> ProgramSession::BeginStep(
   if (const absl::Status asked = CheckpointIfAsked(); !asked.ok()) {
     return GoOn(asked);
   }
-  this_step_.Begin(samples);
+  this_step_.Begin(start.samples);
+  movement_share_ = start.movement_share;
   in_step_ = true;
   synchronizer_->SetLearningRates(rates_->given());
-  synchronizer_->BeginStep(steps_, samples);
+  synchronizer_->BeginStep(steps_, start.samples);
   return Next::kStep;
 }
 
@@ -245,7 +247,11 @@ void ProgramSession::GradientReady(int parameter) {
   float* const gradient = parameters_->gradient(parameter);
   const ParameterSpec& spec = declaration_.parameters[parameter];
   // A NaN in it would spoil the mean even with weight 0.
-  if (this_step_.samples() == 0) std::fill_n(gradient, spec.size(), 0.0f);
+  if (this_step_.samples() == 0) {
+    std::fill_n(gradient, spec.size(), 0.0f);
+  } else if (spec.is_running() && sends_movements_) {
+    parameters_->MakeMovement(parameter, movement_share_);
+  }
   this_step_.AddGradient(parameter, spec, gradient);
   synchronizer_->GradientReady(parameter);
   this_step_.AddPush(SecondsSince(clock_, begin));

@@ -43,11 +43,13 @@ class ProgramSession final : public Session, private DrivenRank {
   float* gradient(int parameter) override {
     return parameters_->gradient(parameter);
   }
+  bool IsUnchanged(int parameter) const override {
+    return parameters_->IsUnchanged(parameter);
+  }
   uint64_t gradient_moves() const override {
     return parameters_ ? parameters_->gradient_moves() : 0;
   }
-  absl::StatusOr<Next> BeginStep(
-      uint64_t samples, const std::vector<double>& learning_rates) override;
+  absl::StatusOr<Next> BeginStep(const StepStart& start) override;
   void GradientReady(int parameter) override;
   absl::StatusOr<Next> FinishStep(const StepResult& result) override;
   bool skipped() const override;
@@ -91,6 +93,7 @@ class ProgramSession final : public Session, private DrivenRank {
   Exporter::Handle source_;
   std::unique_ptr<RankDriver> driver_;
   bool recomputes_ = false;
+  bool sends_movements_ = false;  // of running averages
 
   Declaration declaration_;
   DataCourse course_;
@@ -103,7 +106,8 @@ class ProgramSession final : public Session, private DrivenRank {
   std::unique_ptr<GradientSynchronizer> synchronizer_;
   int64_t steps_ = 0;
   bool in_step_ = false;
-  bool over_ = false;  // the job has ended for this rank
+  float movement_share_ = 1;  // of this step
+  bool over_ = false;         // the job has ended for this rank
   ProgramStep this_step_;
 
   mutable absl::Mutex mu_;

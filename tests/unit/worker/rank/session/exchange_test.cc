@@ -65,7 +65,7 @@ TEST_P(ExchangeTest, AKnownNumberOfStepsEndsTheLoop) {
     ASSERT_TRUE(session->Start(program.Declare(/*total_steps=*/3)).ok());
     program.Train(*session, 100);
     EXPECT_EQ(session->steps(), 3);
-    EXPECT_EQ(session->BeginStep(1, {}).value(), Next::kEnd);
+    EXPECT_EQ(session->BeginStep({}).value(), Next::kEnd);
     EXPECT_EQ(session->Finish().value(), Next::kEnd);
   });
   EXPECT_EQ(final_, Trained(3));
@@ -82,8 +82,10 @@ TEST_P(ExchangeTest, TheProgramsRatesCount) {
   RunRanks(2, [&](std::unique_ptr<Session> session) {
     TestProgram program(8);
     ASSERT_TRUE(session->Start(program.Declare()).ok());
-    EXPECT_TRUE(absl::IsInvalidArgument(session->BeginStep(1, {1}).status()));
-    ASSERT_EQ(session->BeginStep(1, {0.5, 0.25}).value(), Next::kStep);
+    EXPECT_TRUE(absl::IsInvalidArgument(
+        session->BeginStep({.learning_rates = {1}}).status()));
+    ASSERT_EQ(session->BeginStep({.learning_rates = {0.5, 0.25}}).value(),
+              Next::kStep);
     for (int p = 1; p >= 0; --p) {
       std::fill_n(session->gradient(p), p == 0 ? 6 : 3, 4.0f);
       session->GradientReady(p);
@@ -119,7 +121,7 @@ TEST_P(ExchangeTest, EveryRanksDeclarationIsChecked) {
     absl::Status status = session->Start(declaration);
     // The other rank may have begun before this one's declaration came.
     if (status.ok() && session->rank() == 0) {
-      status = session->BeginStep(1, {}).status();
+      status = session->BeginStep({}).status();
       if (status.ok()) {
         session->GradientReady(1);
         session->GradientReady(0);
@@ -224,7 +226,7 @@ TEST_P(ExchangeTest, EachRankCountsByItsSamples) {
     TestProgram program(8);
     ASSERT_TRUE(session->Start(program.Declare()).ok());
     const uint64_t samples = rank == 2 ? 0 : 1 + 2 * rank;
-    ASSERT_EQ(session->BeginStep(samples, {}).value(), Next::kStep);
+    ASSERT_EQ(session->BeginStep({.samples = samples}).value(), Next::kStep);
     for (const int p : {rank % 2, 1 - rank % 2}) {
       std::fill_n(session->gradient(p), p == 0 ? 6 : 3,
                   rank == 2 ? NAN : 4.0f * rank);
@@ -236,13 +238,60 @@ TEST_P(ExchangeTest, EachRankCountsByItsSamples) {
   });
 }
 
+// One that no rank changes keeps its bits, although the mean of three equal
+// values would round. The others end at the ranks' mean, or with rank 0's
+// value.
+TEST_P(ExchangeTest, RunningAveragesMove) {
+  constexpr float kConstant = 0.1f;
+  for (const bool of_rank_0 : {false, true}) {
+    Start(Job(1, 3));
+    RunRanks(3, [&](std::unique_ptr<Session> session) {
+      const int rank = session->rank();
+      std::vector<float> weight(1), averages = {kConstant, 8, 0};
+      ASSERT_TRUE(session
+                      ->Start({.parameters = {{"weight", {1}},
+                                              {.name = "averages",
+                                               .shape = {3},
+                                               .running_momentum = 1}},
+                               .weights = {weight.data(), averages.data()}})
+                      .ok());
+      for (int step = 1; step <= 20; ++step) {
+        const auto samples = static_cast<uint64_t>(1 + (rank + step) % 3);
+        const float others = of_rank_0 ? 6.0f / (1 + step % 3) : 1;
+        ASSERT_EQ(session
+                      ->BeginStep({.samples = samples,
+                                   .movement_share =
+                                       of_rank_0 && rank > 0 ? 0 : others})
+                      .value(),
+                  Next::kStep);
+        *session->gradient(0) = 1;
+        averages[1] = static_cast<float>(4 * step + rank);
+        averages[2] += 1;
+        std::copy(averages.begin(), averages.end(), session->gradient(1));
+        session->GradientReady(1);
+        session->GradientReady(0);
+        ASSERT_EQ(session->FinishStep({}).value(), Next::kStep);
+        EXPECT_EQ(averages[0], kConstant) << step;
+        int sum = 0;  // of the ranks, by samples
+        for (int r = 0; r < 3; ++r) sum += r * (1 + (r + step) % 3);
+        EXPECT_FLOAT_EQ(averages[1],
+                        4.0f * step + (of_rank_0 ? 0 : sum / 6.0f));
+        EXPECT_FLOAT_EQ(averages[2], step);
+      }
+      EXPECT_EQ(session->Finish().value(), Next::kEnd);
+    });
+    Stop();
+  }
+}
+
 TEST_P(ExchangeTest, RanksWithOtherRatesFailTheJob) {
   Start(Job(1, 2));
   RunRanks(2, [&](std::unique_ptr<Session> session) {
     TestProgram program;
     ASSERT_TRUE(session->Start(program.Declare()).ok());
-    ASSERT_EQ(session->BeginStep(1, {0.5 + session->rank()}).value(),
-              Next::kStep);
+    ASSERT_EQ(
+        session->BeginStep({.learning_rates = {0.5 + session->rank()}}).value(),
+        Next::kStep);
     for (int p = 1; p >= 0; --p) session->GradientReady(p);
     const auto next = session->FinishStep({});
     EXPECT_FALSE(next.ok());
@@ -260,7 +309,7 @@ TEST_P(ExchangeTest, AStepThatIsNotFiniteIsSkippedAndToldSo) {
     TestProgram program(8);
     ASSERT_TRUE(session->Start(program.Declare()).ok());
     for (const bool finite : {false, true}) {
-      ASSERT_EQ(session->BeginStep(1, {}).value(), Next::kStep);
+      ASSERT_EQ(session->BeginStep({}).value(), Next::kStep);
       for (int p = 1; p >= 0; --p) {
         std::fill_n(session->gradient(p), p == 0 ? 6 : 3, 4.0f);
         if (!finite && session->rank() == 1) session->gradient(p)[1] = NAN;
@@ -288,7 +337,7 @@ TEST_P(ExchangeTest, WeightsThatTheProgramHasWrittenAreRefused) {
     float& bias = program.Declare().weights[1][2];
     for (int step = 0; step < 2; ++step) {
       const float theirs = std::exchange(bias, 5);
-      const auto begun = session->BeginStep(1, {});
+      const auto begun = session->BeginStep({});
       EXPECT_TRUE(absl::IsInvalidArgument(begun.status())) << begun.status();
       EXPECT_THAT(begun.status().message(),
                   HasSubstr(absl::StrCat(
@@ -306,7 +355,7 @@ TEST_P(ExchangeTest, RanksOnTheSameRowsAreNoticed) {
     TestProgram program;
     ASSERT_TRUE(session->Start(program.Declare()).ok());
     for (int step = 1; step <= 10; ++step) {
-      ASSERT_EQ(session->BeginStep(1, {}).value(), Next::kStep);
+      ASSERT_EQ(session->BeginStep({}).value(), Next::kStep);
       for (int p = 1; p >= 0; --p) {
         std::fill_n(session->gradient(p), p == 0 ? 6 : 3, 0.5f * step);
         session->GradientReady(p);

@@ -30,7 +30,7 @@ class TestProgram {
   }
   // Everything of a step but its end. The result is BeginStep's.
   Session::Next Push(Session& session) {
-    const auto begun = session.BeginStep(/*samples=*/1, {});
+    const auto begun = session.BeginStep({});
     EXPECT_TRUE(begun.ok()) << begun.status();
     if (!begun.ok() || *begun != Session::Next::kStep) {
       return begun.value_or(Session::Next::kEnd);
@@ -100,10 +100,14 @@ class SessionTest : public ::testing::Test {
     server->set_sync_timeout_seconds(30);
     return job;
   }
-  ~SessionTest() override {
+  ~SessionTest() override { Stop(); }
+
+  void Stop() {
+    if (coordinator_ == nullptr) return;
     coordinator_->control().WaitUntilEveryoneKnowsEnd(absl::Seconds(2));
     coordinator_.reset();
     for (std::thread& server : servers_) server.join();
+    servers_.clear();
   }
 
   void Start(const v1::JobSpec& job) {

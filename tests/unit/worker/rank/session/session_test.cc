@@ -56,7 +56,7 @@ TEST_F(SessionTest, StepsInTheWrongOrderAreRefused) {
     ASSERT_TRUE(session->Start(program.Declare()).ok());
     EXPECT_TRUE(absl::IsFailedPrecondition(session->FinishStep({}).status()));
     ASSERT_EQ(program.Push(*session), Next::kStep);
-    EXPECT_TRUE(absl::IsFailedPrecondition(session->BeginStep(1, {}).status()));
+    EXPECT_TRUE(absl::IsFailedPrecondition(session->BeginStep({}).status()));
     EXPECT_TRUE(absl::IsFailedPrecondition(session->Finish().status()));
     ASSERT_TRUE(session->FinishStep({}).ok());
     EXPECT_EQ(session->Finish().value(), Next::kEnd);
