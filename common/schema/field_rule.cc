@@ -19,13 +19,6 @@ std::string BoundText(double bound, bool of_bytes) {
              : NumberText(bound);
 }
 
-bool IsSet(const google::protobuf::Message& message,
-           const google::protobuf::FieldDescriptor& field) {
-  const auto& reflection = *message.GetReflection();
-  return field.is_repeated() ? reflection.FieldSize(message, &field) > 0
-                             : reflection.HasField(message, &field);
-}
-
 bool IsNumber(const google::protobuf::FieldDescriptor& field) {
   using Field = google::protobuf::FieldDescriptor;
   return field.cpp_type() == Field::CPPTYPE_INT32 ||
@@ -59,6 +52,13 @@ std::string RangeText(const Range& range, bool of_bytes) {
 
 }  // namespace
 
+bool HasValue(const google::protobuf::Message& message,
+              const google::protobuf::FieldDescriptor& field) {
+  const auto& reflection = *message.GetReflection();
+  return field.is_repeated() ? reflection.FieldSize(message, &field) > 0
+                             : reflection.HasField(message, &field);
+}
+
 std::string OutOfRange(const Range& range, double value, absl::string_view text,
                        bool of_bytes) {
   // An end that belongs to the range is a number of float32 itself.
@@ -87,7 +87,7 @@ void FillDefaults(absl::Span<const FieldRule> rules,
     const google::protobuf::FieldDescriptor& field = *type.field(i);
     const FieldRule* rule = Find(rules, field);
     if (rule == nullptr || rule->fallback == nullptr ||
-        IsSet(*message, field)) {
+        HasValue(*message, field)) {
       continue;
     }
     const std::string wrong =

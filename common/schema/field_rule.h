@@ -53,6 +53,11 @@ constexpr FieldRule Limits(absl::string_view field, Range range) {
 // "AdamSpec.beta1", without the package.
 absl::string_view RuleName(const google::protobuf::FieldDescriptor& field);
 
+// The field has a value, or a list elements. A number or flag without presence
+// has none while it is 0 or false.
+bool HasValue(const google::protobuf::Message& message,
+              const google::protobuf::FieldDescriptor& field);
+
 // Gives each field of `message` that has a rule with a scalar default, and no
 // value, that default. Does not enter messages inside.
 void FillDefaults(absl::Span<const FieldRule> rules,

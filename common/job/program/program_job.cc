@@ -9,6 +9,7 @@
 #include "common/job/job_file.h"
 #include "common/job/resolve.h"
 #include "common/job/yaml/override.h"
+#include "common/schema/field_rule.h"
 #include "common/schema/scalar_text.h"
 #include "common/status/place.h"
 #include "common/status/status_macros.h"
@@ -66,10 +67,7 @@ class Merge {
   // A value without presence counts as written when its place is known.
   static bool IsWritten(const Places& places, const std::string& path,
                         const Message& message, const FieldDescriptor* field) {
-    const Reflection& reflection = *message.GetReflection();
-    return places.Has(path) ||
-           (field->is_repeated() ? reflection.FieldSize(message, field) > 0
-                                 : reflection.HasField(message, field));
+    return places.Has(path) || HasValue(message, *field);
   }
 
   // The other member of the field's oneof that the job has; null: none.

@@ -2,6 +2,7 @@
 #include "common/job/sources/source_kind.h"
 
 #include "absl/algorithm/container.h"
+#include "common/schema/field_rule.h"
 
 namespace tributary {
 
@@ -40,12 +41,6 @@ const FieldDescriptor* FieldOf(const v1::DataSource& source,
 
 const Message& MessageOf(const v1::DataSource& source) {
   return source.GetReflection()->GetMessage(source, MemberOf(source));
-}
-
-bool HasValue(const Message& message, const FieldDescriptor* field) {
-  const auto& reflection = *message.GetReflection();
-  return field->is_repeated() ? reflection.FieldSize(message, field) > 0
-                              : reflection.HasField(message, field);
 }
 
 Message* MutableMessageOf(v1::DataSource* source) {
@@ -128,7 +123,7 @@ void InheritFields(const v1::DataSource& train, v1::DataSource* other) {
   Message* const to = MutableMessageOf(other);
   for (int i = 0; i < to->GetDescriptor()->field_count(); ++i) {
     const FieldDescriptor* const field = to->GetDescriptor()->field(i);
-    if (!IsInherited(train, field->name()) || HasValue(*to, field)) {
+    if (!IsInherited(train, field->name()) || HasValue(*to, *field)) {
       from->GetReflection()->ClearField(from, field);
     }
   }

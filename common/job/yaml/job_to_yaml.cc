@@ -7,6 +7,7 @@
 #include "absl/strings/str_split.h"
 #include "common/job/job_file.h"
 #include "common/job/resolve.h"
+#include "common/schema/field_rule.h"
 #include "common/schema/scalar_text.h"
 #include "common/status/place.h"
 #include "google/protobuf/message.h"
@@ -29,13 +30,9 @@ std::vector<const FieldDescriptor*> WrittenFields(const Message& message) {
   std::vector<const FieldDescriptor*> written;
   for (int i = 0; i < message.GetDescriptor()->field_count(); ++i) {
     const FieldDescriptor* field = message.GetDescriptor()->field(i);
-    const auto& reflection = *message.GetReflection();
     const bool always = !field->has_presence() && !field->is_repeated() &&
                         field->cpp_type() != FieldDescriptor::CPPTYPE_STRING;
-    const bool has = field->is_repeated()
-                         ? reflection.FieldSize(message, field) > 0
-                         : reflection.HasField(message, field);
-    if (always || has) written.push_back(field);
+    if (always || HasValue(message, *field)) written.push_back(field);
   }
   return written;
 }
