@@ -348,3 +348,8 @@ def test_a_second_backward_over_the_same_graph() -> None:
     optimizer.step()
     assert cluster.steps == 1
     cluster.finish()
+
+
+def test_the_keyword_staged_has_no_effect() -> None:
+    with pytest.warns(UserWarning, match="always change in step"):
+        start(mlp(), staged=True)[0].finish()

@@ -171,11 +171,6 @@ def test_bfloat16_weights_change_in_step_only() -> None:
     cluster.finish()
 
 
-def test_the_keyword_staged_has_no_effect() -> None:
-    with pytest.warns(UserWarning, match="always change in step"):
-        start(mlp(), staged=True)[0].finish()
-
-
 def test_sparse_gradients_are_sent_dense() -> None:
     model = torch.nn.Embedding(4, 2, sparse=True)
     cluster, optimizer, session = start(model)
@@ -233,9 +228,7 @@ def test_the_loss_is_reported() -> None:
     cluster.finish()
 
 
-@pytest.mark.parametrize(
-    ("how", "share"), [("average", 1), ("rank0", 4)]
-)
+@pytest.mark.parametrize(("how", "share"), [("average", 1), ("rank0", 4)])
 def test_buffers_are_sent_after_the_gradients(how: str, share: float) -> None:
     model = torch.nn.BatchNorm1d(2, momentum=1.0)
     import fake_native
