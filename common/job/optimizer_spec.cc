@@ -7,7 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
-#include "common/job/job_options.h"
 #include "common/job/learning_rate_schedule.h"
 #include "common/optimizer/optimizer.h"
 #include "common/status/status_macros.h"
@@ -22,6 +21,18 @@ const FieldDescriptor* FieldOf(const v1::OptimizerSpec& spec) {
   return v1::OptimizerSpec::descriptor()->FindFieldByNumber(spec.kind_case());
 }
 
+// The default of a field for which the kind gives none.
+const char* ZeroOf(const FieldDescriptor& field) {
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return "false";
+    case FieldDescriptor::CPPTYPE_ENUM:
+      return "all";  // DecayOn
+    default:
+      return "0";
+  }
+}
+
 std::vector<FieldRule> RulesOf(const OptimizerKind& kind) {
   static auto* const names =
       new std::deque<std::string>;  // rules refer to them
@@ -30,12 +41,16 @@ std::vector<FieldRule> RulesOf(const OptimizerKind& kind) {
   TRIBUTARY_CHECK(field != nullptr);
   std::vector<FieldRule> rules;
   for (const OptimizerField& f : kind.fields) {
-    if (f.fallback == nullptr && !f.required && f.range.min < -1e300) continue;
+    const FieldDescriptor* const own =
+        field->message_type()->FindFieldByName(f.name);
+    TRIBUTARY_CHECK(own != nullptr);
     names->push_back(absl::StrCat(field->message_type()->name(), ".", f.name));
     rules.push_back({.field = names->back(),
                      .range = f.range,
                      .required = f.required,
-                     .fallback = f.fallback});
+                     .fallback = f.fallback != nullptr || f.required
+                                     ? f.fallback
+                                     : ZeroOf(*own)});
   }
   return rules;
 }
@@ -64,21 +79,12 @@ double ValueOf(const Message& message, const FieldDescriptor& field) {
   }
 }
 
-// Takes the fields of `base` for those that are not written at `path`. Only
-// `places` knows whether a plain 0 or false was written.
-void Inherit(const Places& places, const std::string& path, const Message& base,
-             Message* group) {
-  const std::unique_ptr<Message> written(group->New());
-  written->CopyFrom(*group);
+// Takes the fields of `base` for those that the group does not have.
+void Inherit(const Message& base, Message* group) {
+  const std::unique_ptr<Message> own(group->New());
+  own->CopyFrom(*group);
   group->CopyFrom(base);
-  group->MergeFrom(*written);
-  for (int i = 0; i < group->GetDescriptor()->field_count(); ++i) {
-    const FieldDescriptor* const field = group->GetDescriptor()->field(i);
-    if (!field->has_presence() && places.Has(JoinPath(path, field->name())) &&
-        !written->GetReflection()->HasField(*written, field)) {
-      group->GetReflection()->ClearField(group, field);
-    }
-  }
+  group->MergeFrom(*own);
 }
 
 }  // namespace
@@ -153,8 +159,7 @@ absl::Status ResolveParameterGroups(const Places& places,
     }
     const FieldDescriptor* const field = FieldOf(base);
     v1::OptimizerSpec* const spec = group.mutable_optimizer();
-    Inherit(places, JoinPath(path, kind),
-            base.GetReflection()->GetMessage(base, field),
+    Inherit(base.GetReflection()->GetMessage(base, field),
             spec->GetReflection()->MutableMessage(spec, field));
   }
   return absl::OkStatus();
@@ -178,7 +183,6 @@ absl::StatusOr<std::vector<ParameterGroup>> ParameterGroupsOf(
     group.frozen = spec.frozen();
     group.optimizer = OptimizerOptionsOf(
         spec.has_optimizer() ? spec.optimizer() : training.optimizer());
-    group.optimizer.takes_movements = SendsMovements(job);
     TRIBUTARY_ASSIGN_OR_RETURN(LearningRateSchedule schedule,
                                LearningRateSchedule::Create(
                                    training.learning_rate_schedule(),

@@ -74,6 +74,27 @@ TEST_F(ResumeTest, ASharedDirectoryIsGoneOnFromAtItsNewestIntactCheckpoint) {
   EXPECT_EQ(Samples("fourth"), 96);
 }
 
+// A group takes the fields that it does not write from the job's optimizer, and
+// keeps the zeros that it writes.
+TEST_F(ResumeTest, ParameterGroupsGoOnAsTheyWere) {
+  Write("job.yaml",
+        absl::StrReplaceAll(
+            kTwoEpochs,
+            {{"optimizer: {sgd: {learning_rate: 0.01}}",
+              "optimizer: {sgd: {learning_rate: 0.01, momentum: 0.9, "
+              "weight_decay: 0.5}}, parameter_groups: [{parameters: "
+              "[\"*.bias\"], optimizer: {sgd: {weight_decay: 0}}}]"}}));
+  ASSERT_EQ(Run({"train", "job.yaml", "--run-dir", "whole"}), 0) << output_;
+  ASSERT_EQ(Run({"train", "job.yaml", "--run-dir", "first", "--set",
+                 "training.epochs=1"}),
+            0)
+      << output_;
+  ASSERT_EQ(Resume("first", "second"), 0) << output_;
+  EXPECT_THAT(output_, Not(HasSubstr("differs from the job")));
+  EXPECT_EQ(Read("second/weights.safetensors"),
+            Read("whole/weights.safetensors"));
+}
+
 TEST_F(ResumeTest, AnEditedJobOfARunCountsWhereverItsCheckpointsAre) {
   Write("job.yaml", kTwoEpochs);
   for (const std::string place : {"null", "kept"}) {
