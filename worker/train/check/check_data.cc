@@ -23,7 +23,7 @@
 #include "common/status/about_field.h"
 #include "common/status/status_macros.h"
 #include "kernels/device.h"
-#include "worker/train/check/class_order.h"
+#include "worker/train/check/initial_meaning.h"
 #include "worker/train/check/compare_data.h"
 #include "worker/train/data/open_data.h"
 
@@ -63,7 +63,7 @@ class Check {
       if (set != nullptr) TRIBUTARY_RETURN_IF_ERROR(CheckSet(*set));
     }
     TRIBUTARY_RETURN_IF_ERROR(
-        CheckClassOrder(job_, places_, data->preprocessing));
+        CheckInitialMeaning(job_, places_, data->preprocessing));
     TRIBUTARY_RETURN_IF_ERROR(CheckSchedule(data->train->rows()));
     record_.update(nlohmann::ordered_json::parse(DataRecord(*data)));
     std::vector<std::string> notes;

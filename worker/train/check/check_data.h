@@ -22,7 +22,7 @@ inline constexpr int64_t kMostCheckedBytes = int64_t{1} << 30;
 // about data that fit but that the writer of the job may not have meant, such
 // as a step larger than the training set; or "". Also reads the tensors of
 // model.initialize_from, whose values must be finite, and the classes of its
-// run (CheckClassOrder). record: gets a JSON object with the numbers and
+// run (CheckInitialMeaning). record: gets a JSON object with the numbers and
 // checksums of the samples (DataRecord) and the "checksum" of the file of
 // "initial_weights", as far as they were read; empty: none was.
 absl::StatusOr<std::string> CheckData(const PlacedJob& job,
