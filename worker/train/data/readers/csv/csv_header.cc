@@ -3,7 +3,6 @@
 
 #include <set>
 
-#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -42,12 +41,16 @@ bool HasWordAboveNumber(const std::vector<std::string>& first,
                         absl::Span<const absl::string_view> next,
                         absl::Span<const int> columns,
                         const MissingFields& missing) {
-  return absl::c_any_of(columns, [&](int column) {
+  bool found = false;
+  for (const int column : columns) {
     const auto at = static_cast<size_t>(column);
-    return at < first.size() && at < next.size() &&
-           KindOfField(first[at], missing) == FieldKind::kWord &&
-           KindOfField(next[at], missing) == FieldKind::kNumber;
-  });
+    if (at >= first.size() || at >= next.size()) continue;
+    const FieldKind kind = KindOfField(first[at], missing);
+    if (kind == FieldKind::kNumber) return false;
+    found |= kind == FieldKind::kWord &&
+             KindOfField(next[at], missing) == FieldKind::kNumber;
+  }
+  return found;
 }
 
 std::string DataAmongNames(const std::vector<std::string>& first,

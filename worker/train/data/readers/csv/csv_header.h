@@ -15,8 +15,8 @@ namespace tributary {
 bool LooksNumeric(absl::string_view text);
 
 // True if the first row names the columns for certain: in one of `columns` it
-// has a word, and the field below it, in `next`, is a number. Categories can be
-// both.
+// has a word, and the field below it, in `next`, is a number; and in none of
+// them it has a number. Categories can be both.
 bool HasWordAboveNumber(const std::vector<std::string>& first,
                         absl::Span<const absl::string_view> next,
                         absl::Span<const int> columns,
