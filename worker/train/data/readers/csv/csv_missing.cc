@@ -58,13 +58,21 @@ std::string MissingSetting(const std::string& kind, const std::string& value,
 
 MissingFields::MissingFields(const std::vector<std::string>& texts) {
   for (const std::string& text : texts) {
-    texts_.insert(std::string(absl::StripAsciiWhitespace(text)));
+    const absl::string_view stripped = absl::StripAsciiWhitespace(text);
+    texts_.insert(std::string(stripped));
+    double number = 0;
+    if (ParseCsvNumber(stripped, &number)) numbers_.insert(number);
   }
 }
 
 bool MissingFields::Contains(absl::string_view field) const {
   if (IsMissingField(field)) return true;
-  return !texts_.empty() && texts_.contains(absl::StripAsciiWhitespace(field));
+  if (texts_.empty()) return false;
+  field = absl::StripAsciiWhitespace(field);
+  double number = 0;
+  return texts_.contains(field) ||
+         (!numbers_.empty() && ParseCsvNumber(field, &number) &&
+          numbers_.contains(number));
 }
 
 absl::StatusOr<std::vector<double>> MeasureFill(

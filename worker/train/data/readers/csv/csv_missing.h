@@ -14,7 +14,8 @@
 namespace tributary {
 
 // Which fields of a table count as missing: empty ones, "?", and further texts.
-// White space around a field does not count.
+// White space around a field does not count. A text that is a number counts
+// however it is written, as -999 and -999.0.
 class MissingFields {
  public:
   MissingFields() = default;
@@ -24,6 +25,7 @@ class MissingFields {
 
  private:
   absl::flat_hash_set<std::string> texts_;
+  absl::flat_hash_set<double> numbers_;
 };
 
 // The treatment of a missing value in a numeric column of a table. Unless it is
