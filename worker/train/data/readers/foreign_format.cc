@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <filesystem>
 #include <string>
+#include <system_error>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -73,10 +75,12 @@ bool IsControl(char c) {
   return absl::ascii_iscntrl(c) && !absl::ascii_isspace(c);
 }
 
-// Null: it may be text in UTF-8.
-const Format* FormatOf(absl::string_view start) {
+// Null: it may be text in UTF-8. of_table: texts that are no tables count, too.
+const Format* FormatOf(absl::string_view start, bool of_table) {
   for (const Format& format : kTexts) {
-    if (absl::StartsWith(start, format.magic)) return &format;
+    const bool counts =
+        of_table || (format.advice != kSaveAsCsv && format.advice != kDownload);
+    if (counts && absl::StartsWith(start, format.magic)) return &format;
   }
   constexpr size_t kSearched = 4096;
   start = start.substr(0, kSearched);
@@ -91,18 +95,35 @@ const Format* FormatOf(absl::string_view start) {
   return start[0] == '\0' ? &kUtf16Be : &kUtf16Le;
 }
 
+// What a message says of a file in this format; null: nothing.
+std::string Text(const Format* format, const std::string& file, bool packed) {
+  if (format == nullptr) return "";
+  const std::string what =
+      absl::StrCat("wanted text in UTF-8, plain or packed by gzip, but ",
+                   packed ? "inside gzip " : "", "this is ", format->name);
+  if (format->filter.empty()) return absl::StrCat(what, "; ", format->advice);
+  return absl::StrCat(
+      what, "; convert it, as in: ",
+      ConvertCommand(format->filter, file, format->suffix, packed));
+}
+
+bool Exists(const std::string& name) {
+  std::error_code error;
+  return std::filesystem::exists(name, error);
+}
+
 }  // namespace
 
 std::string ConvertCommand(absl::string_view filter, const std::string& file,
                            absl::string_view suffix, bool packed) {
   absl::string_view to = file;
   if (packed) absl::ConsumeSuffix(&to, ".gz");
+  const bool renames = !suffix.empty() && absl::ConsumeSuffix(&to, suffix);
   std::string name(to);
-  if (suffix.empty() || !absl::ConsumeSuffix(&to, suffix)) {
+  // Another file of this name would be lost.
+  for (bool taken = !renames; taken || Exists(name); taken = false) {
     const size_t folder = name.rfind('/');
     name.insert(folder == std::string::npos ? 0 : folder + 1, "new-");
-  } else {
-    name = std::string(to);
   }
   const std::string from = ShellText({file});
   return absl::StrCat(packed ? absl::StrCat("gzip -dc < ", from, " | ") : "",
@@ -112,15 +133,15 @@ std::string ConvertCommand(absl::string_view filter, const std::string& file,
 
 std::string ForeignFormat(absl::string_view start, const std::string& file,
                           bool packed) {
-  const Format* format = FormatOf(start);
-  if (format == nullptr) return "";
-  const std::string what =
-      absl::StrCat("wanted text in UTF-8, plain or packed by gzip, but ",
-                   packed ? "inside gzip " : "", "this is ", format->name);
-  if (format->filter.empty()) return absl::StrCat(what, "; ", format->advice);
-  return absl::StrCat(
-      what, "; convert it, as in: ",
-      ConvertCommand(format->filter, file, format->suffix, packed));
+  return Text(FormatOf(start, /*of_table=*/true), file, packed);
+}
+
+std::string ForeignText(absl::string_view start, const std::string& file,
+                        bool packed, bool bytes) {
+  const Format* const format = FormatOf(start, /*of_table=*/false);
+  const bool is_packed = format != nullptr && !format->suffix.empty();
+  const bool counts = is_packed || (!bytes && format != &kUnknown);
+  return counts ? Text(format, file, packed) : "";
 }
 
 }  // namespace tributary

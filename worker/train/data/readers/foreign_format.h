@@ -14,8 +14,14 @@ namespace tributary {
 std::string ForeignFormat(absl::string_view start, const std::string& file,
                           bool packed);
 
+// The same for a text source. bytes: of which every byte is a token, so that
+// only packed data is foreign.
+std::string ForeignText(absl::string_view start, const std::string& file,
+                        bool packed, bool bytes);
+
 // A command for a shell that sends `file` through `filter`, a program that
-// reads from standard input, into a file without the ending `suffix`.
+// reads from standard input, into a file without the ending `suffix`, whose
+// name is not taken.
 std::string ConvertCommand(absl::string_view filter, const std::string& file,
                            absl::string_view suffix, bool packed);
 

@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/train/data/readers/token_reader.h"
 
+#include <utility>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 #include "common/status/status_macros.h"
 #include "common/status/utf8.h"
+#include "worker/train/data/readers/foreign_format.h"
 
 namespace tributary {
 namespace {
 
 constexpr size_t kPieceBytes = 256 << 10;
 constexpr size_t kLongestCharacter = 4;
+constexpr absl::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 // The code point of the first `size` bytes, which are a character.
 int32_t CodePoint(absl::string_view text, size_t size) {
@@ -23,19 +27,6 @@ int32_t CodePoint(absl::string_view text, size_t size) {
     code = code << 6 | (static_cast<unsigned char>(text[k]) & 0x3F);
   }
   return code;
-}
-
-// The length of the byte order mark of UTF-8 at the beginning of a file.
-// InvalidArgument for the mark of UTF-16.
-absl::StatusOr<size_t> SkipByteOrderMark(const InputFile& file,
-                                         absl::string_view begin) {
-  if (absl::StartsWith(begin, "\xEF\xBB\xBF")) return 3;
-  const bool little = absl::StartsWith(begin, "\xFF\xFE");
-  if (!little && !absl::StartsWith(begin, "\xFE\xFF")) return 0;
-  return absl::InvalidArgumentError(absl::StrCat(
-      file.name(),
-      ": offset 0: begins with the byte order mark of UTF-16, wanted UTF-8; "
-      "convert it with iconv -f UTF-16 -t UTF-8"));
 }
 
 }  // namespace
@@ -50,10 +41,17 @@ absl::Status TokenReader::Refill() {
                              file_->Read(kPieceBytes, piece_.data() + kept));
   piece_.resize(kept + read);
   end_ = read < kPieceBytes;
-  if (!begun_ && !bytes_) {
-    TRIBUTARY_ASSIGN_OR_RETURN(position_, SkipByteOrderMark(*file_, piece_));
+  if (std::exchange(begun_, true)) return absl::OkStatus();
+  if (!bytes_ && absl::StartsWith(piece_, kByteOrderMark)) {
+    position_ = kByteOrderMark.size();
+    return absl::OkStatus();
   }
-  begun_ = true;
+  const std::string foreign =
+      ForeignText(piece_, file_->name(), file_->packed(), bytes_);
+  if (!foreign.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(file_->name(), ": ", foreign));
+  }
   return absl::OkStatus();
 }
 

@@ -72,7 +72,8 @@ class TableHintsTest : public testing::TemporaryFolderTest {
     return keys;
   }
 
-  // Runs the command that the message offers, and reads what it wrote.
+  // Runs the command that the message offers, and reads what it wrote. It
+  // leaves other files alone.
   void RunCommand(OddTable table, const std::string& result) {
     Write(table.path, table.text);
     const std::string error = ErrorOfJob(table);
@@ -172,11 +173,11 @@ TEST_F(TableHintsTest, ACommandConvertsTheFile) {
   RunCommand({.text = wide}, "new-t.csv");
   RunCommand({.text = wide.substr(2), .path = "it's a table.csv"},
              "new-it's a table.csv");
-  RunCommand({.text = "a,y\r1,2\r3,4\r"}, "new-t.csv");
+  RunCommand({.text = "a,y\r1,2\r3,4\r"}, "new-new-t.csv");
   RunCommand({.text = "gr\xF6\xDF"
                       "e,y\n1,2\n",
               .columns = "{label: y, numeric: größe}"},
-             "new-t.csv");
+             "new-new-new-t.csv");
 }
 
 TEST_F(TableHintsTest, ATestSetWithColumnsInAnotherOrder) {

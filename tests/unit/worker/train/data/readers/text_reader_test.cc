@@ -132,9 +132,28 @@ TEST(TextReaderTest, AByteOrderMarkIsNoCharacter) {
                                      6),
                          {.length = 1, .stride = 1}),
               StatusIs(kInvalid,
-                       "t.txt: offset 0: begins with the byte order mark of "
-                       "UTF-16, wanted UTF-8; convert it with iconv -f UTF-16 "
-                       "-t UTF-8"));
+                       "t.txt: wanted text in UTF-8, plain or packed by gzip, "
+                       "but this is UTF-16 text; convert it, as in: iconv -f "
+                       "UTF-16 -t UTF-8 < t.txt > new-t.txt"));
+}
+
+TEST(TextReaderTest, PackedDataAndOtherEncodingsAreNoText) {
+  for (const bool bytes : {false, true}) {
+    EXPECT_THAT(ReadTokens("BZh91AY&SY\x01\x02 and more",
+                           {.bytes = bytes, .length = 1, .stride = 1}),
+                StatusIs(kInvalid, "this is bzip2 data; convert it, as in: "));
+  }
+  const std::string wide("a\0b\0c\0", 6);
+  EXPECT_THAT(ReadTokens(wide, {.length = 1, .stride = 1}),
+              StatusIs(kInvalid, "iconv -f UTF-16LE"));
+  for (const auto& [text, bytes] :
+       {std::pair(wide, true),
+        std::pair<std::string, bool>("{\"a\": 1}", false),
+        std::pair<std::string, bool>("<html>", false)}) {
+    const auto read =
+        ReadTokens(text, {.bytes = bytes, .length = 1, .stride = 1});
+    EXPECT_TRUE(read.ok()) << read.status();
+  }
 }
 
 TEST(TextReaderTest, WhatIsNoUtf8IsAnErrorWithItsOffset) {
