@@ -7,10 +7,13 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "common/job/files/job_files.h"
 #include "common/job/resolve.h"
 #include "common/model_record/run_weights.h"
@@ -112,6 +115,7 @@ class PathResolver {
       if (full.find_first_of("*?[") != std::string::npos &&
           !std::filesystem::exists(full, error)) {
         TRIBUTARY_RETURN_IF_ERROR(AddMatches(place, full, files));
+        matched_[path] = {files->begin(), files->end()};
       } else {
         *files->Add() = named.Get(i);
         TRIBUTARY_RETURN_IF_ERROR(
@@ -146,10 +150,61 @@ class PathResolver {
     return absl::OkStatus();
   }
 
+  // Call it for every list of files, when all are resolved. InvalidArgument:
+  // its files and those of another list of the source, which are read side by
+  // side, have the same numbers in their names, but in another order.
+  absl::Status CheckPairs(const std::string& path,
+                          const std::vector<std::string>& files) {
+    std::vector<std::string> numbers;
+    for (const std::string& file : files) numbers.push_back(NumbersOf(file));
+    std::set<std::string> distinct(numbers.begin(), numbers.end());
+    const std::string source = path.substr(0, path.rfind('.'));
+    for (const auto& [other_path, others] : matched_) {
+      if (other_path == path || others.size() != files.size() ||
+          other_path.substr(0, other_path.rfind('.')) != source ||
+          distinct.size() != files.size()) {
+        continue;
+      }
+      std::vector<std::string> other_numbers;
+      for (const std::string& file : others) {
+        other_numbers.push_back(NumbersOf(file));
+      }
+      const auto differs =
+          std::mismatch(numbers.begin(), numbers.end(), other_numbers.begin());
+      if (differs.first == numbers.end() ||
+          std::set<std::string>(other_numbers.begin(), other_numbers.end()) !=
+              distinct) {
+        continue;
+      }
+      const auto at = differs.first - numbers.begin();
+      return places_.Error(
+          path, path, " would be read with ", files[at], " beside ", others[at],
+          ", because matches of a pattern are in the order of their bytes; "
+          "name the files, or give their numbers equally many digits");
+    }
+    return absl::OkStatus();
+  }
+
  private:
+  // "1,20" of "part1-of-20.npy".
+  static std::string NumbersOf(const std::string& file) {
+    std::string numbers;
+    bool within = false;
+    for (const char c : std::filesystem::path(file).filename().string()) {
+      if (absl::ascii_isdigit(c)) {
+        if (!within && !numbers.empty()) numbers += ',';
+        numbers += c;
+      }
+      within = absl::ascii_isdigit(c);
+    }
+    return numbers;
+  }
+
   std::error_code error_;
   const std::filesystem::path folder_;
   const Places& places_;
+  // [path of the list]: files that a pattern has found.
+  std::map<std::string, std::vector<std::string>> matched_;
 };
 
 }  // namespace
@@ -167,11 +222,14 @@ absl::Status ResolvePaths(const std::string& file_name, const Places& places,
         resolver.Absolute(job->checkpoint().directory()));
   }
   if (!job->has_data()) return absl::OkStatus();
-  return VisitDataFiles(
-      job->mutable_data(),
-      [&resolver](const std::string& place,
-                  google::protobuf::RepeatedPtrField<std::string>* files) {
+  using Files = google::protobuf::RepeatedPtrField<std::string>;
+  TRIBUTARY_RETURN_IF_ERROR(VisitDataFiles(
+      job->mutable_data(), [&](const std::string& place, Files* files) {
         return resolver.ResolveAll(place, files);
+      }));
+  return VisitDataFiles(
+      job->mutable_data(), [&](const std::string& place, Files* files) {
+        return resolver.CheckPairs(place, {files->begin(), files->end()});
       });
 }
 

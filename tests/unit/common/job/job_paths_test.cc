@@ -8,6 +8,7 @@
 #include "common/job/yaml/yaml_tree.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/status_matchers.h"
 #include "tests/testing/temporary_folder.h"
 #include "tests/unit/common/job/good_job.h"
 
@@ -290,6 +291,33 @@ TEST_F(JobPathsTest, APatternStandsForItsFilesInTheOrderOfTheirNames) {
               ElementsAre(Path("x_1.npy"), Path("x_10.npy"), Path("x_2.npy")));
   EXPECT_THAT(source.labels(),
               ElementsAre(Path("y_1.npy"), Path("y_10.npy"), Path("y_2.npy")));
+}
+
+// In bytes "." is before "0", and that before "_".
+TEST_F(JobPathsTest, PatternsDoNotPairFilesOfDifferentNumbers) {
+  for (const char* name : {"p1.npy", "p10.npy", "p2.npy", "p1_y.npy",
+                           "p10_y.npy", "p2_y.npy", "q1.npy", "q10.npy"}) {
+    Write(name, "");
+  }
+  const auto read = [this](const std::string& features,
+                           const std::string& labels) {
+    return ReadJobFile(
+               Write("job.yaml",
+                     JobWith(
+                         7, absl::StrCat("  train: {npy: {features: ", features,
+                                         ", labels: ", labels, "}}"))))
+        .status();
+  };
+  EXPECT_EQ(read("\"p*[0-9].npy\"", "\"p*_y.npy\"").message(),
+            Path("job.yaml") +
+                ":7: data.train.npy.features would be read with " +
+                Path("p1.npy") + " beside " + Path("p10_y.npy") +
+                ", because matches of a pattern are in the order of their "
+                "bytes; name the files, or give their numbers equally many "
+                "digits");
+  TRIBUTARY_EXPECT_OK(read("\"p*[0-9].npy\"", "\"p*[0-9].npy\""));
+  TRIBUTARY_EXPECT_OK(
+      read("[p1.npy, p2.npy, p10.npy]", "[p1_y.npy, p2_y.npy, p10_y.npy]"));
 }
 
 TEST_F(JobPathsTest, APatternThatMatchesNothingIsNamedWithItsLine) {
