@@ -46,7 +46,7 @@ uint64_t LeastMemory(const v1::JobSpec& job, const MemoryNeed& need) {
   const double replicas = strategy.mesh().data;
   double bytes = 0;
   if (strategy.uses_servers()) {
-    bytes += (2 + StatesOf(job, ExchangeOptimizerOptionsOf(job))) * model;
+    bytes += (2 + StatesOf(job, ServerOptimizerOptionsOf(job))) * model;
   }
   if (need.on_accelerators) return static_cast<uint64_t>(bytes);
   if (need.programs) {

@@ -23,7 +23,7 @@ bool HasLocalSgd(const v1::JobSpec& job) {
 }
 
 std::vector<std::string> StatesOf(const v1::JobSpec& job) {
-  return Optimizer(ExchangeOptimizerOptionsOf(job)).state_names();
+  return Optimizer(ServerOptimizerOptionsOf(job)).state_names();
 }
 
 bool HasSameRows(const v1::DataSpec& a, const v1::DataSpec& b) {

@@ -77,25 +77,26 @@ bool CutsLogits(const v1::JobSpec& job) {
   return job.training().loss().has_cross_entropy();
 }
 
-OptimizerOptions ExchangeOptimizerOptionsOf(const v1::JobSpec& job) {
+OptimizerOptions ServerOptimizerOptionsOf(const v1::JobSpec& job) {
   if (!SyncTraitsOf(job).updates_locally) {
-    OptimizerOptions options = OptimizerOptionsOf(job.training().optimizer());
-    options.takes_movements = SendsMovements(job);
-    return options;
+    return OptimizerOptionsOf(job.training().optimizer());
   }
   const v1::OuterSpec& outer =
       job.strategy().parameter_server().sync().local_sgd().outer();
   OptimizerOptions options = OptimizerOf("sgd", outer.learning_rate());
   options.momentum = outer.momentum();
   options.nesterov = outer.nesterov();
-  options.takes_movements = true;
+  options.takes_running_averages = true;
   return options;
 }
 
-bool SendsMovements(const v1::JobSpec& job) {
-  const SyncTraits sync = SyncTraitsOf(job);
-  return job.has_program() && sync.mode != ApplyMode::kSeparate &&
-         !sync.updates_locally;
+ReplacedMean ReplacedMeanOf(const v1::JobSpec& job) {
+  if (job.program().buffers() == v1::BUFFERS_RANK0) {
+    return ReplacedMean::kOfRank0;
+  }
+  return job.has_program() || SyncTraitsOf(job).updates_locally
+             ? ReplacedMean::kExact
+             : ReplacedMean::kAsGradients;
 }
 
 SyncTraits SyncTraitsOf(const v1::JobSpec& job) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "common/base/replaced_mean.h"
 #include "common/base/step_count.h"
 #include "common/base/strategy.h"
 #include "common/base/sync_traits.h"
@@ -17,19 +18,17 @@ Strategy StrategyOf(const v1::JobSpec& job);
 // Whether tensor-parallel ranks compute the loss on partitioned logits.
 bool CutsLogits(const v1::JobSpec& job);
 
-// The optimizer that takes what the ranks exchange: the outer optimizer with
-// local_sgd, otherwise the job's.
-OptimizerOptions ExchangeOptimizerOptionsOf(const v1::JobSpec& job);
+// The optimizer that runs on the servers: the outer optimizer with local_sgd,
+// otherwise the job's.
+OptimizerOptions ServerOptimizerOptionsOf(const v1::JobSpec& job);
 
 // Reads strategy.parameter_server.sync. A job without servers gets the traits
 // of bsp.
 SyncTraits SyncTraitsOf(const v1::JobSpec& job);
 
-// Whether ranks of a program send how far its running averages have moved, so
-// that those which no rank moves keep their bits: a mean of equal values would
-// round. Where servers take each contribution on its own, the values themselves
-// arrive: movements from weights that are long replaced would add up.
-bool SendsMovements(const v1::JobSpec& job);
+// Of the values that ranks exchange, which is what local_sgd does with running
+// averages, too.
+ReplacedMean ReplacedMeanOf(const v1::JobSpec& job);
 
 // How the workers' steps count in the versions of the servers' weights.
 StepCount StepCountOf(const v1::JobSpec& job);

@@ -77,8 +77,7 @@ OptimizerStep Optimizer::Prepare(int64_t step, double learning_rate,
 
 // A running average w moves towards the received value x by plain SGD on (w -
 // x)^2 / 2: the gradient is w - x, so w becomes w - rate (w - x). With rate 1
-// it becomes 0 w + x, which is x whatever w was; w - (w - x) would round. Where
-// movements w - x arrive, they are the gradient.
+// it becomes 0 w + x, which is x whatever w was; w - (w - x) would round.
 OptimizerStep Optimizer::StepFor(const ParameterSpec& parameter,
                                  const OptimizerStep& prepared) const {
   if (!parameter.is_running()) {
@@ -86,9 +85,9 @@ OptimizerStep Optimizer::StepFor(const ParameterSpec& parameter,
   }
   OptimizerStep step;
   step.kind = IndexOf(*FindOptimizerKind("sgd"));
-  step.gradient_scale = takes_movements() ? 1 : -1;
+  step.gradient_scale = -1;
   step.weight_scale = RunningScale(parameter);
-  step.weight_decay = takes_movements() ? 0 : step.weight_scale;
+  step.weight_decay = step.weight_scale;
   step.rate = static_cast<float>(RunningRate(parameter));
   return step;
 }

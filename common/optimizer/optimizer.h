@@ -89,21 +89,19 @@ class Optimizer {
   }
   // The step without weight decay.
   static OptimizerStep WithoutDecay(OptimizerStep step);
-  // The step for this parameter. A running average ignores the optimizer,
-  // whatever rate, scale and decay are prepared, and its states do not change:
-  // it moves by RunningRate towards the average of the received values, or as
-  // far as their average says (takes_movements).
+  // The step for this parameter. A running average ignores the optimizer: it
+  // moves by RunningRate towards the average of the received values, whatever
+  // rate, scale and decay are prepared, and its states do not change.
   OptimizerStep StepFor(const ParameterSpec& parameter,
                         const OptimizerStep& prepared) const;
   // The fraction of the distance that a running average moves in a step.
   double RunningRate(const ParameterSpec& parameter) const {
-    return options_.takes_movements ? 1 : parameter.running_momentum;
+    return options_.takes_running_averages ? 1 : parameter.running_momentum;
   }
   // The weight_scale of such a step: 0 where the received value replaces it.
   float RunningScale(const ParameterSpec& parameter) const {
-    return !takes_movements() && RunningRate(parameter) == 1 ? 0.0f : 1.0f;
+    return RunningRate(parameter) == 1 ? 0.0f : 1.0f;
   }
-  bool takes_movements() const { return options_.takes_movements; }
   // True when the same step updates both parameters.
   bool StepsAlike(const ParameterSpec& a, const ParameterSpec& b) const {
     return Decays(a) == Decays(b) && a.running_momentum == b.running_momentum;

@@ -64,10 +64,9 @@ struct OptimizerOptions : MomentumConstants,
   // Parameters with fewer than two dimensions don't decay.
   bool decay_matrices_only = false;
   double epsilon = 1e-8;
-  // True when the values that arrive for running averages (ParameterSpec) are
-  // how far the senders have moved them: start - now, the mean of which is
-  // subtracted.
-  bool takes_movements = false;
+  // True when the received values replace running averages (ParameterSpec),
+  // because the sender has already averaged them.
+  bool takes_running_averages = false;
 };
 
 inline OptimizerOptions OptimizerOf(std::string kind, double learning_rate) {

@@ -61,14 +61,11 @@ void MakeDirection(Ops& ops, const Optimizer& optimizer,
                    const float* gradient, const float* weight, float* direction,
                    float* const* state) {
   if (parameter.is_running()) {
-    // The direction of a running average: the movement that has arrived, or
-    // w - x, or -x if x replaces it.
+    // The direction w - x of a running average, or -x if x replaces it.
     // Applying it with RunningRate and RunningScale gives the same bits as the
     // step of Optimizer::StepFor.
     const float* const parts[] = {weight, gradient};
-    const bool moved = optimizer.takes_movements();
-    const float weights[] = {moved ? 0 : optimizer.RunningScale(parameter),
-                             moved ? 1.0f : -1.0f};
+    const float weights[] = {optimizer.RunningScale(parameter), -1};
     ops.WeightedSum(n, 2, parts, weights, direction);
     return;
   }

@@ -46,6 +46,16 @@ def test_a_step_applies_the_pushed_gradients() -> None:
     client.finish()
 
 
+def test_a_weight_that_is_written_between_push_and_pull() -> None:
+    client = tributary.connect()
+    weights = client.declare({"w": np.ones(2), "b": np.zeros(2)}, lr=0.5)
+    client.step({"w": np.ones(2)})
+    client.push({"w": np.ones(2)})
+    weights["b"][1] = 7
+    with pytest.raises(tributary.Misuse, match="has written into b since push"), client:
+        client.pull()
+
+
 def test_arrays_that_support_dlpack_are_taken() -> None:
     client = tributary.connect()
     weights = client.declare({"w": torch.ones(3)}, lr=1.0)

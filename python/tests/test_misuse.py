@@ -350,6 +350,18 @@ def test_a_second_backward_over_the_same_graph() -> None:
     cluster.finish()
 
 
+def test_a_graph_from_before_the_step() -> None:
+    """Its weights are no longer those of its activations, as with torch's."""
+    model = mlp()
+    cluster, optimizer, _ = start(model)
+    loss = loss_of(model, batch())
+    loss.backward(retain_graph=True)
+    optimizer.step()
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
+    cluster.fail("test")
+
+
 def test_the_keyword_staged_has_no_effect() -> None:
     with pytest.warns(UserWarning, match="always change in step"):
         start(mlp(), staged=True)[0].finish()

@@ -115,21 +115,6 @@ def test_batches_of_an_accumulated_step_count_their_rows(monkeypatch: Any) -> No
     assert [samples for samples, _ in session.begun] == [6, 1]
 
 
-def test_rank_0s_buffers_count_alone_in_an_uneven_batch(monkeypatch: Any) -> None:
-    # Of 3 rows on 2 ranks rank 0 has 2, so its value counts 2 of 3.
-    monkeypatch.setattr(fake_native.Session, "world", 2)
-    monkeypatch.setenv("TRIBUTARY_WORLD_SIZE", "2")
-    model = torch.nn.BatchNorm1d(1)
-    cluster, optimizer, session = start(model, buffers="rank0")
-    data = torch.arange(3.0)
-    loader = DataLoader(data, batch_size=2, sampler=cluster.sampler(data))
-    for _, x in cluster.resume(loader):
-        optimizer.zero_grad()
-        model(x[:, None]).sum().backward()
-        optimizer.step()
-    assert session.share == 1.5
-
-
 def test_before_joining_the_world_must_be_known(monkeypatch: Any) -> None:
     monkeypatch.delenv("TRIBUTARY_WORLD_SIZE")
     cluster = tributary.connect()

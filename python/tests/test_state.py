@@ -97,21 +97,3 @@ def test_deferred_gradients_leave_last_layer_first() -> None:
     scaler.step(optimizer)
     assert session.sent() == ["2.bias", "2.weight", "0.bias", "0.weight"]
     cluster.finish()
-
-
-def test_samples_of_the_programs_own_weigh_rank_0s_buffers(monkeypatch: Any) -> None:
-    monkeypatch.setattr(Session, "world", 2)
-    model = torch.nn.BatchNorm1d(1, momentum=1.0)
-    cluster, optimizer, session = start(model, buffers="rank0")
-    loader = DataLoader(range(3), batch_size=2, sampler=cluster.sampler(range(3)))
-    for _ in cluster.resume(loader):
-        # The rows of rank 0 among all three, also if the program says so, too.
-        cluster.samples = 2
-        assert optimizer.sending.batch.total == 3
-        break
-    cluster.samples = 2
-    model(torch.tensor([[1.0], [3.0]])).sum().backward()
-    optimizer.step()
-    assert session.gradient_of("running_mean").tolist() == [2.0]
-    assert session.share == 2  # ranks
-    cluster.finish()

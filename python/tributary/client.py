@@ -60,6 +60,7 @@ class Client(Member):
         self._shapes: list[tuple[int, ...]] = []
         self._weights: Arrays = {}
         self._gradients: list[npt.NDArray[np.float32]] = []
+        self._sums: dict[str, int] = {}  # of the weights when a step began
         self._lr = 0.0
         self._pushed = False
         self._moved_now = False
@@ -141,7 +142,7 @@ class Client(Member):
         lr: float | None = None,
     ) -> None:
         """Sends the mean gradients of this rank's samples and does not wait for
-        the weights. Until `pull` returns, the weights' arrays may change.
+        the weights, which `pull` writes into their arrays.
 
         gradients: by name, of the declared shapes; a missing one counts as
         zeros. samples: the weight of this rank's gradients. lr: this step's
@@ -182,6 +183,13 @@ class Client(Member):
         for name, index in reversed(self._index.items()):
             np.copyto(self._gradients[index], arrays.get(name, 0.0), "unsafe")
             session.gradient_ready(index)
+        self._sums = self._checksums()
+
+    def _checksums(self) -> dict[str, int]:
+        return {
+            name: _native.crc32c(array.reshape(-1).view(np.uint8))
+            for name, array in self._weights.items()
+        }
 
     def _stopped(self) -> bool:
         return self._ended
@@ -198,6 +206,12 @@ class Client(Member):
                 return self._weights
             raise Misuse("there is no step to wait for; call push first")
         mean = number("loss", loss)
+        for name, checksum in self._checksums().items():
+            if checksum != self._sums[name]:
+                raise Misuse(
+                    f"the program has written into {name} since push, and pull would "
+                    "overwrite it; declare other weights, or change a copy"
+                )
         self._pushed = False
         after = session.finish_step(loss=mean, compute_seconds=0.0, data_seconds=0.0)
         self._moved_now = after is _native.Next.MOVED

@@ -19,13 +19,17 @@ ContributionRuns::ContributionRuns(const Block& block,
                                    const GradientAggregator& aggregator,
                                    const float* sum, int end)
     : copied_(block.sends_floats() ? kShortest : kLongest) {
-  if (sum != nullptr) AddFloats(block, sum);
+  if (sum != nullptr) {
+    AddFloats(block, sum);
+    begins_with_sum_ = true;
+  }
   const std::vector<float> weights = aggregator.Weights();
   for (int rank = aggregator.added(); rank < end; ++rank) {
     const Contribution& c = aggregator.contributions()[rank];
     if (c.samples == 0) continue;
     readers_.emplace_back(block, c.payload);
     weights_.push_back(weights[rank]);
+    ranks_.push_back(rank);
   }
   parts_.resize(readers_.size());
   copies_.resize(readers_.size() * static_cast<size_t>(copied_));
@@ -43,6 +47,7 @@ void ContributionRuns::AddFloats(const Block& block, const float* floats) {
                     /*owner=*/nullptr);
   readers_.push_back(GradientReader::OfFloats(block, floats_));
   weights_.push_back(1.0f);
+  ranks_.push_back(-1);
 }
 
 int64_t ContributionRuns::Next(int64_t limit) {

@@ -45,6 +45,10 @@ class ContributionRuns {
   int count() const { return static_cast<int>(readers_.size()); }
   const float* const* parts() const { return parts_.data(); }
   const float* weights() const { return weights_.data(); }
+  // The first part is a sum of contributions that were added before.
+  bool begins_with_sum() const { return begins_with_sum_; }
+  // Of the part; -1: not one rank's.
+  int rank(int part) const { return ranks_[part]; }
 
  private:
   void AddFloats(const Block& block, const float* floats);
@@ -52,6 +56,8 @@ class ContributionRuns {
   Payload floats_;  // the sum or gradient, for its reader
   std::vector<GradientReader> readers_;
   std::vector<float> weights_;
+  std::vector<int> ranks_;
+  bool begins_with_sum_ = false;
   std::vector<const float*> parts_;
   int64_t copied_ = 0;         // elements of a copy
   std::vector<float> copies_;  // one for each contribution

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "common/plan/partition_plan.h"
 #include "common/wire/shared_buffer.h"
@@ -25,9 +26,23 @@ class Ops;
 // of samples in advance (GradientAggregator::announced_samples). Contributions
 // in the workers' memory take no memory of this process, so they form no group.
 //
+// Running averages that the received values replace are averaged in double
+// (ReplacedMean), and so are their sums.
+//
 // A plain object: the block's lock guards it.
 class StepGradient {
  public:
+  // Elements [begin, end) of the block.
+  struct Range {
+    int64_t begin = 0;
+    int64_t end = 0;
+  };
+  // The elements of these running averages, in order.
+  struct Replaced {
+    std::vector<Range> ranges;
+    bool of_rank_0 = false;
+  };
+
   // Payload bytes of a group, as a multiple of the sum's bytes. The sum is read
   // and written once for each group, which adds a quarter to the bytes that are
   // read. With fewer than two groups in a step nothing is added early: that
@@ -36,7 +51,7 @@ class StepGradient {
 
   // The block and the aggregator must outlive it. group: instead of kGroup.
   StepGradient(const Block& block, GradientAggregator* aggregator,
-               int64_t group);
+               int64_t group, Replaced replaced);
 
   // Whether a group waits.
   bool HasGroup() const;
@@ -46,6 +61,12 @@ class StepGradient {
 
   // All contributions to the complete step, for a pass that sums and updates.
   ContributionRuns Runs() const;
+  // Whether some contribution has a value of the replaced averages.
+  bool HasReplaced() const;
+  // Their mean over the parts of `runs`, which are n elements from `begin`, and
+  // the contributions added before. Only when there is such a value.
+  void MeanOfReplaced(int64_t begin, int64_t n, const ContributionRuns& runs,
+                      float* mean) const;
   // Averages them to data() and releases their payloads.
   void Average(Ops& ops);
   const float* data() const { return sum_.data(); }
@@ -60,7 +81,15 @@ class StepGradient {
   // The contributions of the ranks below `end`, after the sum of those that
   // were added.
   ContributionRuns RunsBelow(int end) const;
-  void Sum(Ops& ops, ContributionRuns& runs);
+  void Sum(Ops& ops, ContributionRuns& runs, bool is_last);
+  // The parts that count in a mean of replaced averages, and their weights.
+  struct Counted {
+    std::vector<const float*> parts;
+    std::vector<float> weights;
+  };
+  Counted CountedOf(const ContributionRuns& runs) const;
+  // Of replaced averages, to which n elements of `runs` are added.
+  void AddReplaced(int64_t begin, int64_t n, const ContributionRuns& runs);
 
   const Block& block_;
   GradientAggregator* const aggregator_;
@@ -69,6 +98,10 @@ class StepGradient {
   // The weighted sum of the contributions added so far; after Average, the mean
   // of all. Not allocated before the first addition.
   SharedBuffer sum_;
+  const Replaced replaced_;
+  // Of the replaced averages, as sum_: [element of the block].
+  std::vector<double> replaced_sum_;
+  double replaced_weight_ = 0;
 };
 
 // How a block adds up contributions. Every choice gives the same bits.

@@ -45,7 +45,7 @@ absl::StatusOr<ShardTraining> MakeTraining(const v1::JobSpec& job,
                                            int64_t total_steps) {
   const bool local_sgd = SyncTraitsOf(job).updates_locally;
   ShardTraining training;
-  training.optimizer = ExchangeOptimizerOptionsOf(job);
+  training.optimizer = ServerOptimizerOptionsOf(job);
   // The outer optimizer of local_sgd has neither a schedule nor clipping.
   TRIBUTARY_ASSIGN_OR_RETURN(
       LearningRateSchedule schedule,
@@ -58,7 +58,6 @@ absl::StatusOr<ShardTraining> MakeTraining(const v1::JobSpec& job,
   };
   TRIBUTARY_ASSIGN_OR_RETURN(training.groups,
                              ParameterGroupsOf(job, total_steps));
-  training.takes_rates = !local_sgd;
   if (local_sgd) {  // the groups are those of the workers' optimizer
     for (ParameterGroup& group : training.groups) {
       group.optimizer = training.optimizer;
@@ -74,6 +73,7 @@ absl::StatusOr<ShardTraining> MakeTraining(const v1::JobSpec& job,
       training.policy->gathers() && !training.policy->drops_late() &&
       job.cluster().on_worker_loss() != v1::WORKER_LOSS_FAIL;
   training.nonfinite = NonFiniteActionOf(job.training().nonfinite());
+  training.replaced_mean = ReplacedMeanOf(job);
   training.steps_an_update = StepCountOf(job).steps_an_update;
   training.checkpoint_every_steps = job.checkpoint().every_steps();
   training.total_steps = total_steps;

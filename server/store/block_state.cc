@@ -2,6 +2,7 @@
 #include "server/store/block_state.h"
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <utility>
 
@@ -31,6 +32,25 @@ std::vector<bool> FrozenSlices(const Block& block,
   return any ? frozen : std::vector<bool>();
 }
 
+// A running average that the received values replace, if their mean differs
+// from that of gradients.
+bool IsReplaced(const BlockRuns::Run& run, const BlockState::Options& options) {
+  return options.replaced_mean != ReplacedMean::kAsGradients && !run.frozen &&
+         run.like->is_running() &&
+         options.optimizer->of_group(run.group).RunningScale(*run.like) == 0;
+}
+
+StepGradient::Replaced ReplacedIn(const BlockRuns& runs,
+                                  const BlockState::Options& options) {
+  StepGradient::Replaced replaced;
+  replaced.of_rank_0 = options.replaced_mean == ReplacedMean::kOfRank0;
+  for (const BlockRuns::Run& run : runs.runs()) {
+    if (!IsReplaced(run, options)) continue;
+    replaced.ranges.push_back({run.begin, run.end});
+  }
+  return replaced;
+}
+
 }  // namespace
 
 BlockState::BlockState(const Block& block, const Options& options)
@@ -44,7 +64,8 @@ BlockState::BlockState(const Block& block, const Options& options)
                    .drops_late = options.policy->drops_late(),
                    .members = options.members,
                    .fences = options.fences}),
-      gradient_(block, &aggregator_, options.summation.group) {}
+      gradient_(block, &aggregator_, options.summation.group,
+                ReplacedIn(runs_, options)) {}
 
 void BlockState::SetWeights(const Payload& payload, uint32_t crc32c) {
   if (!weights_.Unique()) {
@@ -107,11 +128,17 @@ void BlockState::Skip() {
 }
 
 // Without a sample there is nothing to move a running average towards.
+bool BlockState::Stays(const Run& run) const {
+  if (!run.like->is_running()) return false;
+  return IsReplaced(run, options_) ? !gradient_.HasReplaced()
+                                   : !aggregator_.has_samples();
+}
+
 OptimizerStep BlockState::StepFor(const Run& run,
                                   const OptimizerSteps& prepared) const {
   OptimizerStep step = options_.optimizer->of_group(run.group).StepFor(
       *run.like, prepared[run.group]);
-  if (run.like->is_running() && !aggregator_.has_samples()) {
+  if (Stays(run)) {
     step.rate = 0;
     step.weight_scale = 1;
   }
@@ -120,12 +147,14 @@ OptimizerStep BlockState::StepFor(const Run& run,
 
 void BlockState::UpdateRuns(ContributionRuns& gradient,
                             const OptimizerSteps& steps,
-                            const SumAndUpdateVersion& version) {
+                            const SumAndUpdateVersion& version, bool averaged) {
   const float* in = weights_.data();
   float* out = Writable();
   uint32_t crc32c = 0;
   for (const Run& run : runs_.runs()) {
     const OptimizerStep own = StepFor(run, steps);
+    const bool takes_mean =
+        !averaged && IsReplaced(run, options_) && !Stays(run);
     for (int64_t begin = run.begin, n = 0; begin < run.end; begin += n) {
       n = gradient.Next(run.end - begin);
       if (run.frozen) {  // its gradient is read and not used
@@ -133,15 +162,19 @@ void BlockState::UpdateRuns(ContributionRuns& gradient,
         crc32c = ExtendCrc32c(crc32c, out + begin, n * sizeof(float));
         continue;
       }
-      crc32c = UpdateAndChecksum(version, own,
-                                 {.n = n,
-                                  .count = gradient.count(),
-                                  .parts = gradient.parts(),
-                                  .weights = gradient.weights(),
-                                  .weight_in = in + begin,
-                                  .weight_out = out + begin,
-                                  .state = runs_.StateAt(run, begin).data()},
-                                 crc32c);
+      std::array<float, ContributionRuns::kLongest> mean;
+      const float *const part = mean.data(), weight = 1;
+      if (takes_mean) gradient_.MeanOfReplaced(begin, n, gradient, mean.data());
+      crc32c = UpdateAndChecksum(
+          version, own,
+          {.n = n,
+           .count = takes_mean ? 1 : gradient.count(),
+           .parts = takes_mean ? &part : gradient.parts(),
+           .weights = takes_mean ? &weight : gradient.weights(),
+           .weight_in = in + begin,
+           .weight_out = out + begin,
+           .state = runs_.StateAt(run, begin).data()},
+          crc32c);
     }
   }
   FinishStep(out, crc32c);
@@ -150,7 +183,7 @@ void BlockState::UpdateRuns(ContributionRuns& gradient,
 void BlockState::ApplyFused(const OptimizerSteps& steps,
                             const SumAndUpdateVersion& version) {
   ContributionRuns contributions = gradient_.Runs();
-  UpdateRuns(contributions, steps, version);
+  UpdateRuns(contributions, steps, version, /*averaged=*/false);
 }
 
 void BlockState::Average(Ops& ops) {
@@ -210,13 +243,10 @@ std::vector<double> BlockState::Direction(Ops& ops,
       run.moments->MakeDirection(ops, steps[run.group], gradient, direction);
       continue;
     }
-    const Optimizer& optimizer = options_.optimizer->of_group(run.group);
-    // A running average without samples stays.
-    const bool stays = run.like->is_running() && !aggregator_.has_samples() &&
-                       !optimizer.takes_movements();
-    MakeDirection(ops, optimizer, *run.like, steps[run.group], run.size(),
-                  stays ? weight : gradient, weight, direction,
-                  runs_.StateAt(run, run.begin).data());
+    const bool stays = Stays(run);
+    MakeDirection(ops, options_.optimizer->of_group(run.group), *run.like,
+                  steps[run.group], run.size(), stays ? weight : gradient,
+                  weight, direction, runs_.StateAt(run, run.begin).data());
   }
   const std::vector<double> weight = GrainSquares(ops, weights_.data());
   const std::vector<double> direction = GrainSquares(ops, direction_.data());
@@ -230,7 +260,7 @@ std::vector<double> BlockState::Direction(Ops& ops,
 
 void BlockState::ApplyAveraged(const OptimizerSteps& steps) {
   ContributionRuns gradient(block_, gradient_.data());
-  UpdateRuns(gradient, steps, options_.summation.version);
+  UpdateRuns(gradient, steps, options_.summation.version, /*averaged=*/true);
 }
 
 void BlockState::ApplyDirection(Ops& ops,

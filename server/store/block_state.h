@@ -11,6 +11,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "common/base/replaced_mean.h"
 #include "common/optimizer/grouped_optimizer.h"
 #include "common/plan/partition_plan.h"
 #include "common/update/update_phases.h"
@@ -45,6 +46,7 @@ class BlockState {
     // Keeps the previous weights for the replacement of a lost worker.
     bool keep_previous = false;
     std::shared_ptr<SharedArena> memory;  // for weights, while it has room
+    ReplacedMean replaced_mean = ReplacedMean::kAsGradients;
     Summation summation = {};
   };
 
@@ -154,12 +156,15 @@ class BlockState {
   using Run = BlockRuns::Run;
   OptimizerStep StepFor(const Run& run, const OptimizerSteps& prepared) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  // A running average for which no value has come.
+  bool Stays(const Run& run) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
 
   // For the new weights: in place, unless the old ones are kept or being sent.
   float* Writable() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // Applies `steps` to all runs and ends the step.
+  // Applies `steps` to all runs and ends the step. averaged: `gradient` is the
+  // mean of the contributions.
   void UpdateRuns(ContributionRuns& gradient, const OptimizerSteps& steps,
-                  const SumAndUpdateVersion& version)
+                  const SumAndUpdateVersion& version, bool averaged)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   // crc32c: of what was written, if the caller knows it.
   void FinishStep(float* written, std::optional<uint32_t> crc32c)

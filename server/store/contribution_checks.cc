@@ -37,7 +37,7 @@ absl::Status CheckRates(const ShardBlocks& shard, const Contribution& c) {
   if (rates.empty()) return absl::OkStatus();
   // A message may hold more of them than an error should.
   const std::string count = absl::StrCat(rates.size(), " learning rates");
-  if (!shard.training().takes_rates) {
+  if (shard.training().optimizer.takes_running_averages) {
     return BadRates(c, count, "none: with local_sgd the workers apply theirs");
   }
   const auto groups =

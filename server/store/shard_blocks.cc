@@ -31,6 +31,7 @@ ShardBlocks::ShardBlocks(ShardOptions options)
                    .keep_previous = training().keep_previous &&
                                     !TRIBUTARY_MUTATED("previous-dropped"),
                    .memory = options_.memory,
+                   .replaced_mean = training().replaced_mean,
                    .summation = training().summation}));
   }
 }

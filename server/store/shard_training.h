@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "common/base/replaced_mean.h"
 #include "common/optimizer/optimizer_options.h"
 #include "common/optimizer/parameter_group.h"
 #include "server/aggregate/step_gradient.h"
@@ -23,9 +24,6 @@ enum class NonFiniteAction {
 // How a shard trains. It follows from the job and is equal on all its servers.
 struct ShardTraining {
   OptimizerOptions optimizer;
-  // False: contributions have no learning rates, since the workers apply theirs
-  // (local_sgd).
-  bool takes_rates = true;
   // Learning rate of a gathered step, or of the step of one contribution, from
   // 0.
   std::function<double(int64_t step)> learning_rate;
@@ -37,6 +35,7 @@ struct ShardTraining {
   bool scale_by_staleness = false;
   bool keep_previous = false;  // as in BlockState::Options
   Summation summation;
+  ReplacedMean replaced_mean = ReplacedMean::kAsGradients;
   NonFiniteAction nonfinite = NonFiniteAction::kFail;
   // Steps of the job per contribution; the aggregators and clocks of a shard
   // count contributions.

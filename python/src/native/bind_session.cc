@@ -82,11 +82,9 @@ void SetData(SessionBinding& session, int64_t rows, int64_t global_batch,
 }
 
 Session::Next BeginStep(SessionBinding& session, uint64_t samples,
-                        std::vector<double> learning_rates,
-                        float movement_share) {
-  return session.BeginStep({.samples = samples,
-                            .learning_rates = std::move(learning_rates),
-                            .movement_share = movement_share});
+                        std::vector<double> learning_rates) {
+  return session.BeginStep(
+      {.samples = samples, .learning_rates = std::move(learning_rates)});
 }
 
 Session::Next FinishStep(SessionBinding& session, double loss,
@@ -141,8 +139,7 @@ void BindSession(nb::module_& module) {
            "accumulation"_a, "order"_a)
       .def_prop_ro("position", &SessionBinding::Position)
       .def("steps_of", &SessionBinding::StepsOf, "epochs"_a)
-      .def("begin_step", &BeginStep, "samples"_a, "learning_rates"_a,
-           "movement_share"_a = 1.0F)
+      .def("begin_step", &BeginStep, "samples"_a, "learning_rates"_a)
       .def("is_unchanged", &SessionBinding::IsUnchanged, "parameter"_a)
       .def("gradient_ready", &SessionBinding::GradientReady, "parameter"_a)
       .def("finish_step", &FinishStep, nb::kw_only(), "loss"_a,

@@ -237,7 +237,8 @@ def test_a_weight_that_is_written_through_data_within_the_step(
         model.weight.data = model.weight.data * 0.5
     else:
         model.weight.data[1, 1, 2, 2] = float("nan")
-    with pytest.raises(tributary.Misuse, match="has written into weight"), cluster:
+    wanted = "has written into weight|memory of weight was exchanged"
+    with pytest.raises(tributary.Misuse, match=wanted), cluster:
         optimizer.step()
     assert all(call[0] != "finish" for call in session.calls)
 

@@ -13,17 +13,17 @@ from tributary.torch._declare import Declared, Model, Role
 
 
 def compared_settings(model: Model, declared: Declared) -> list[str]:
-    """Settings of the job that change nothing: the part that differs between ranks
-    is a comment of YAML. The coordinator compares the settings of all ranks as
-    texts, and its message shows both."""
+    """Settings of the job about buffers. The coordinator compares the settings of all
+    ranks as texts, and its message shows both. Checksums change nothing: they are
+    comments of YAML."""
     settings = []
-    if any(entry.role is Role.BUFFER for entry in declared.entries):
-        settings.append(_comment(f"buffers={declared.buffers}"))
     if isinstance(model, torch.nn.Module) and declared.buffers != "local":
         settings += [
             _comment(f"buffer {name} (persistent=False) with checksum {checksum:08x}")
             for name, checksum in _checksums_of(model).items()
         ]
+    if any(entry.role is Role.BUFFER for entry in declared.entries):
+        settings.append(f"program.buffers={declared.buffers}")
     return settings
 
 

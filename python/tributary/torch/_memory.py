@@ -84,11 +84,7 @@ class Weights:
                 f"{list(tensor.shape)} now; change the model before cluster.optimizer"
             )
         if self.direct and tensor.data_ptr() != self._pointer:
-            raise Misuse(
-                f"the memory of {name} was exchanged, for example by model.to(...) or "
-                "parameter.data = ...; do this before cluster.optimizer, or write "
-                "into the parameter with copy_"
-            )
+            raise Misuse(self._exchanged())
         if self._entry.role is not Role.BUFFER and self._is_written():
             raise Misuse(self._written())
 
@@ -106,6 +102,8 @@ class Weights:
             return
         if _version_of(self.tensor) != self._version:
             raise Misuse(self._written())
+        if self.direct and self.tensor.data_ptr() != self._pointer:
+            raise Misuse(self._exchanged())
         if self._value is not None and not torch.equal(
             _bits_of(self._part_of(self.tensor)), _bits_of(self._value)
         ):
@@ -137,6 +135,13 @@ class Weights:
         self.seal()
         return False
 
+    def _exchanged(self) -> str:
+        return (
+            f"the memory of {self._entry.name} was exchanged, for example by "
+            "model.to(...) or parameter.data = ...; do this before "
+            "cluster.optimizer, or write into the parameter with copy_"
+        )
+
     def _written(self) -> str:
         name = self._entry.name
         if self._entry.role is Role.FROZEN:
@@ -158,9 +163,14 @@ class Weights:
 
     @torch.no_grad()
     def write_back(self) -> None:
-        if self.direct:
-            return
         tensor = self._entry.tensor
+        if self.direct:
+            # The session has written there. A graph from before the step must not
+            # be used any more: torch finds it by the counter.
+            if not tensor.is_inference():
+                torch.autograd.graph.increment_version(tensor)
+            self.seal()
+            return
         if self._entry.as_bits:
             put_bytes(self.memory.round().to(torch.uint8), tensor)
         elif tensor.dtype.is_floating_point:

@@ -219,9 +219,7 @@ class Steps:
             weights.check()
         self._step_rates = self._rates()
         self._on_begin(self._step_rates)
-        self._begun = self._session.begin_step(
-            self.batch.samples, self._step_rates, self._movement_share()
-        )
+        self._begun = self._session.begin_step(self.batch.samples, self._step_rates)
         if self._begun is _native.Next.END:
             self.ended = True
         for weights in self._weights:
@@ -346,19 +344,12 @@ class Steps:
 
     def _send_buffer(self, index: int) -> None:
         entry = self._entries[index]
+        if self._buffers == "rank0" and self._session.rank != 0:
+            self._memory[index].zero_()  # not looked at
+            self._session.gradient_ready(index)
+            return
         value = bytes_of(entry.tensor) if entry.as_bits else entry.tensor.detach()
         self._sender.send(index, self._memory[index], value)
-
-    def _movement_share(self) -> float:
-        """How often the movements of this rank's buffers count. Rank 0's, which the
-        mean by samples divides, make its value where the others' do not count."""
-        if self._buffers != "rank0":
-            return 1.0
-        if self._session.rank != 0 or self.batch.samples == 0:
-            return 0.0
-        if self.batch.total is None:
-            return float(self._session.world)
-        return self.batch.total / self.batch.samples
 
     def write_back(self) -> None:
         """Copies the weights into tensors that are not their memory."""

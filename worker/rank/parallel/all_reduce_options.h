@@ -11,6 +11,7 @@
 #include "common/base/device_mesh.h"
 #include "common/base/parameter_memory.h"
 #include "common/base/parameter_spec.h"
+#include "common/base/replaced_mean.h"
 #include "common/checkpoint/checkpoint_reader.h"
 #include "common/checkpoint/checkpointer.h"
 #include "common/optimizer/optimizer_options.h"
@@ -83,6 +84,8 @@ struct AllReduceOptions {
   Part part;
   int64_t bucket_bytes = 25 << 20, first_bucket_bytes = 1 << 20;
   Update update;
+  // Other than kAsGradients: the arrays lie in host memory.
+  ReplacedMean replaced_mean = ReplacedMean::kAsGradients;
   // The number of samples of every rank in a step, counted from 0. Null: a
   // rank knows only its own, so they are exchanged in each step.
   std::function<std::vector<uint64_t>(int64_t step)> samples;

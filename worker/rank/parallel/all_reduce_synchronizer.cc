@@ -110,6 +110,7 @@ absl::Status AllReduceSynchronizer::PlanBuckets() {
                               .clip_norm = options_.update.clip_norm,
                               .skip_nonfinite = options_.update.skip_nonfinite,
                               .ranges = all_ranges[rank]}));
+  means_.emplace(options_.replaced_mean, options_.group.get(), options_.model);
   two_phase_ = optimizer_->phases().needs_sums();
   sums_.emplace(options_.group.get(), options_.device.ops,
                 std::move(all_ranges), options_.replicated(),
@@ -224,6 +225,8 @@ void AllReduceSynchronizer::AddSpan(bool optimizer, int64_t begin_micros) {
 absl::Status AllReduceSynchronizer::Process(const Bucket& bucket) {
   const int64_t reducing = Clock::Real().NowMicros();
   if (bucket.computed != nullptr) bucket.computed->Await(*options_.device.ops);
+  TRIBUTARY_RETURN_IF_ERROR(means_->Compute(
+      bucket.bucket.first, bucket.bucket.last, sample_weights_));
   float* const gradient = gradients() + bucket.bucket.begin;
   if (!options_.replicated()) {
     TRIBUTARY_RETURN_IF_ERROR(options_.group->ReduceScatter(
@@ -232,6 +235,7 @@ absl::Status AllReduceSynchronizer::Process(const Bucket& bucket) {
     TRIBUTARY_RETURN_IF_ERROR(options_.group->AllReduce(
         gradient, bucket.bucket.end - bucket.bucket.begin, sample_weights_));
   }
+  means_->Put();
   AddSpan(/*optimizer=*/false, reducing);
   if (two_phase_) return absl::OkStatus();
   const int64_t updating = Clock::Real().NowMicros();

@@ -17,6 +17,7 @@
 #include "worker/rank/parallel/gradient_synchronizer.h"
 #include "worker/rank/parallel/local_optimizer.h"
 #include "worker/rank/parallel/rank_sums.h"
+#include "worker/rank/parallel/replaced_means.h"
 
 namespace tributary {
 
@@ -104,6 +105,7 @@ class AllReduceSynchronizer final : public GradientSynchronizer {
   std::vector<Bucket> buckets_;
   std::vector<int> bucket_of_;  // [parameter]
   std::optional<RankSums> sums_;
+  std::optional<ReplacedMeans> means_;
   std::unique_ptr<LocalOptimizer> optimizer_;
   std::unique_ptr<AllReduceCheckpoints> checkpoints_;
   int64_t checkpointed_ = 0;  // step of the last checkpoint

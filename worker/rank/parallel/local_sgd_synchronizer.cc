@@ -106,7 +106,10 @@ absl::Status LocalSgdSynchronizer::Exchange() {
                           movement_[p].size() * sizeof(float));
   }
   TRIBUTARY_RETURN_IF_ERROR(SynchronizeDevice(*options_.ops));
+  // A running average is sent unchanged: the servers average the received
+  // values.
   for (size_t p = 0; p < movement_.size(); ++p) {
+    if (options_.model->parameters()[p].is_running()) continue;
     std::transform(start_[p].begin(), start_[p].end(), movement_[p].begin(),
                    movement_[p].begin(),
                    [](float start, float now) { return start - now; });

@@ -79,11 +79,12 @@ absl::StatusOr<std::unique_ptr<GradientSynchronizer>> MakeGroupSynchronizer(
   SetExchange(StrategyOf(job), &options);
   options.update = {
       .on = options.update.on,
-      .optimizer = ExchangeOptimizerOptionsOf(job),
+      .optimizer = OptimizerOptionsOf(job.training().optimizer()),
       .learning_rate = std::move(parts.learning_rate),
       .groups = std::move(parts.groups),
       .clip_norm = job.training().clip_norm(),
       .skip_nonfinite = job.training().nonfinite() == v1::NON_FINITE_SKIP};
+  options.replaced_mean = ReplacedMeanOf(job);
   options.samples = std::move(parts.samples);
   TRIBUTARY_ASSIGN_OR_RETURN(options.checkpoints, CheckpointsOf(member, plan));
   options.on_waiting = [&member](const v1::Wait& wait) {

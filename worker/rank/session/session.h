@@ -66,9 +66,6 @@ class Session {
   struct StepStart {
     uint64_t samples = 1;  // the weight of this rank's gradient; 0: none
     std::vector<double> learning_rates;  // as in PushPullRequest
-    // How many times the movements of this rank's running averages count, in
-    // jobs whose ranks send these (SendsMovements).
-    float movement_share = 1;
   };
   struct StepResult {
     double loss = 0;             // mean over the rank's samples

@@ -2,6 +2,7 @@
 #include "common/job/program/program_job.h"
 
 #include "common/job/job_file.h"
+#include "gmock/gmock.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "gtest/gtest.h"
 
@@ -94,6 +95,28 @@ TEST(ProgramJobTest, FieldsOfFileAndProgramAreJoined) {
   EXPECT_EQ(job->training().clip_norm(), 2);
   EXPECT_EQ(job->checkpoint().every_steps(), 10);
   EXPECT_EQ(job->checkpoint().keep(), 4);
+}
+
+TEST(ProgramJobTest, AGroupKeepsTheZerosThatTheProgramSays) {
+  const auto job = ParseProgramJob(
+      NoFile(), {"training.optimizer={sgd: {learning_rate: 0.1, momentum: 0.9, "
+                 "weight_decay: 0.3, nesterov: true}}",
+                 "training.parameter_groups=[{parameters: [bias], optimizer: "
+                 "{sgd: {learning_rate: 0.1, weight_decay: 0.0}}}]",
+                 "program.buffers=rank0"});
+  ASSERT_TRUE(job.ok()) << job.status();
+  const v1::SgdSpec& group =
+      job->training().parameter_groups(0).optimizer().sgd();
+  EXPECT_EQ(group.weight_decay(), 0);
+  EXPECT_EQ(group.momentum(), 0.9);
+  EXPECT_TRUE(group.nesterov());
+  EXPECT_EQ(job->program().buffers(), v1::BUFFERS_RANK0);
+  EXPECT_THAT(
+      ErrorOf(NoFile(), {"training.optimizer={sgd: {learning_rate: 0.1, "
+                         "momentum: 0.9, nesterov: true}}",
+                         "training.parameter_groups=[{parameters: [bias], "
+                         "optimizer: {sgd: {nesterov: false}}}]"}),
+      ::testing::HasSubstr("all groups must be of one variant"));
 }
 
 TEST(ProgramJobTest, NoProcessTakesOverAnothersProgram) {

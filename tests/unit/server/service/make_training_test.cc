@@ -95,9 +95,8 @@ TEST(MakeTrainingTest, UnderLocalSgdAllGroupsHaveTheOuterOptimizer) {
   ASSERT_EQ(training->groups.size(), 2u);
   for (const ParameterGroup& group : training->groups) {
     EXPECT_EQ(group.learning_rate(2), 0.75);
-    EXPECT_TRUE(group.optimizer.takes_movements);
+    EXPECT_TRUE(group.optimizer.takes_running_averages);
   }
-  EXPECT_FALSE(training->takes_rates);
   EXPECT_TRUE(training->groups[1].frozen);
 }
 

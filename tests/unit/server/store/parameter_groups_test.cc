@@ -18,8 +18,6 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 class ParameterGroupsTest : public ParameterShardTest {
  protected:
-  bool takes_rates_ = true;
-
   // Plain SGD with rate 1; "b" has half of it, "c" is frozen.
   void CreateGroups(OptimizerOptions optimizer, double clip_norm = 0,
                     std::unique_ptr<SyncPolicy> policy =
@@ -28,7 +26,6 @@ class ParameterGroupsTest : public ParameterShardTest {
     ParameterShard::Options options;
     options.num_workers = 2;
     options.training.optimizer = optimizer;
-    options.training.takes_rates = takes_rates_;
     options.training.clip_norm = clip_norm;
     options.training.policy = std::move(policy);
     options.training.groups = {{.parameters = {"b"},
@@ -213,8 +210,7 @@ TEST_F(ParameterGroupsTest, SeparateContributionsHaveTheirOwnRates) {
 
 // The outer optimizer of local_sgd has its own rate.
 TEST_F(ParameterGroupsTest, RoundsOfLocalSgdTakeNoRates) {
-  takes_rates_ = false;
-  CreateGroups({});
+  CreateGroups({.takes_running_averages = true});
   EXPECT_THAT(
       **Push(Gradient(0, 0, {2, 2, 2, 2}, {1, 1, 1})),
       StatusIs(absl::StatusCode::kInvalidArgument, "wanted none: with local_"));

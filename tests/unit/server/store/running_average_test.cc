@@ -2,6 +2,9 @@
 // Running averages, such as batch normalization's, among a shard's parameters.
 #include <cmath>
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "tests/unit/server/store/parameter_shard_fixture.h"
 
@@ -77,25 +80,6 @@ TEST_F(RunningAverageTest, StaysWhereNobodyHasASample) {
   ExpectState(Push(Make(1, 0, 4.0f)), 7, -4);
 }
 
-// The mean of 2 and 4 is subtracted; nobody's samples move nothing.
-TEST_F(RunningAverageTest, MovesAsFarAsTheRanksHaveMovedIt) {
-  for (const char* kind : {"sgd", "lamb"}) {
-    OptimizerOptions optimizer;
-    optimizer.kind = kind;
-    optimizer.epsilon = 1e-12;
-    optimizer.takes_movements = true;
-    Create(2, optimizer);
-    InitializeAt(8);
-    Push(Make(0, 0, 2.0f));
-    const float weight = optimizer.kind == "lamb" ? -1 : -3;
-    ExpectState(Push(Make(1, 0, 4.0f)), 5, weight);
-    Push(Make(0, 1, 0, /*samples=*/0));
-    const Answer last = Push(Make(1, 1, 0, /*samples=*/0));
-    ASSERT_TRUE(last->has_value() && (*last)->ok());
-    EXPECT_EQ((**last)->weights.data()[0], 5);
-  }
-}
-
 TEST_F(RunningAverageTest, MomentumOneTakesWhatComesWithoutRounding) {
   parameters_[1].running_momentum = 1;
   for (const char* kind : {"sgd", "lamb"}) {
@@ -106,6 +90,75 @@ TEST_F(RunningAverageTest, MomentumOneTakesWhatComesWithoutRounding) {
     InitializeAt(1e8f);
     ExpectState(Push(Make(0, 0, 0.1f)), 0.1f,
                 optimizer.kind == "lamb" ? -1.0f : -0.1f);
+  }
+}
+
+// Of seven ranks, whose weights float32 rounds.
+class ReplacedAverageTest : public RunningAverageTest {
+ protected:
+  static constexpr int kRanks = 7;
+
+  void CreateWith(ReplacedMean mean, const std::string& kind, int64_t group) {
+    parameters_[1].running_momentum = 1;
+    ParameterShard::Options options;
+    options.num_workers = kRanks;
+    options.training.policy = std::make_unique<BulkSynchronous>();
+    options.training.optimizer.kind = kind;
+    options.training.optimizer.epsilon = 1e-12;
+    options.training.replaced_mean = mean;
+    options.training.summation.group = group;
+    Create(std::move(options));
+    InitializeAt(8);
+  }
+  // The running averages after a step in which rank r sends values[r] for r + 1
+  // samples; ranks without a value have no samples.
+  float Step(const std::vector<float>& values) {
+    uint64_t total = 0;
+    for (size_t r = 0; r < values.size(); ++r) total += r + 1;
+    Answer last;
+    for (uint32_t r = 0; r < kRanks; ++r) {
+      const bool counts = r < values.size() && !std::isnan(values[r]);
+      Contribution c = Make(r, step_, counts ? values[r] : 0,
+                            /*samples=*/counts ? r + 1 : 0);
+      c.total_samples = announced_ ? total : 0;
+      last = Push(std::move(c));
+    }
+    ++step_;
+    EXPECT_TRUE(last->has_value() && (*last)->ok());
+    EXPECT_EQ((**last)->weights.data()[0], (**last)->weights.data()[1]);
+    return (**last)->weights.data()[0];
+  }
+
+  int64_t step_ = 0;
+  bool announced_ = false;
+};
+
+TEST_F(ReplacedAverageTest, TheMeanOfEqualValuesIsThisValue) {
+  for (const char* kind : {"sgd", "lamb"}) {
+    for (const int64_t group : {int64_t{1}, StepGradient::kGroup}) {
+      step_ = 0;
+      announced_ = group == 1;
+      CreateWith(ReplacedMean::kExact, kind, group);
+      for (const float value : {0.1f, 1e30f, 0.3f, 1e-7f, 0.7f}) {
+        EXPECT_EQ(Step(std::vector<float>(kRanks, value)), value) << kind;
+      }
+      EXPECT_FLOAT_EQ(Step({1, 2, 3, 4, 5, 6, 7}), 140 / 28.0f);
+      EXPECT_EQ(shard_->held_bytes(), 0u);
+    }
+  }
+}
+
+TEST_F(ReplacedAverageTest, Rank0sValueCountsWhileItHasSamples) {
+  for (const char* kind : {"sgd", "lamb"}) {
+    for (const int64_t group : {int64_t{1}, StepGradient::kGroup}) {
+      step_ = 0;
+      announced_ = group == 1;
+      CreateWith(ReplacedMean::kOfRank0, kind, group);
+      EXPECT_EQ(Step({0.1f, 5, 6, 7, 8, 9, 1}), 0.1f) << kind;
+      EXPECT_EQ(Step({0.3f, 5, 6}), 0.3f) << kind;
+      announced_ = false;
+      EXPECT_EQ(Step({NAN, 5, 6}), 0.3f) << kind;
+    }
   }
 }
 

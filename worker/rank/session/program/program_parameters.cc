@@ -59,14 +59,6 @@ void ProgramParameters::MakeArray(int stagger, std::vector<float*>* places) {
   }
 }
 
-void ProgramParameters::MakeMovement(int i, float share) {
-  const float* const start = weights_[i];
-  float* const now = gradients_[i];
-  for (int64_t e = 0; e < specs_[i].size(); ++e) {
-    now[e] = share == 0 ? 0 : share * (start[e] - now[e]);
-  }
-}
-
 void ProgramParameters::Publish(int64_t steps) {
   for (size_t i = 0; i < specs_.size(); ++i) {
     if (weights_[i] == programs_[i]) continue;

@@ -43,10 +43,6 @@ class ProgramParameters final : public ParameterMemory {
   const std::shared_ptr<SharedArena>& gradient_memory() const { return arena_; }
   uint64_t gradient_moves() const { return arena_ ? arena_->moves() : 0; }
 
-  // Makes of the program's running average, which lies where its gradient
-  // would, how far the program has moved it: share times (start - now).
-  void MakeMovement(int i, float share);
-
   // Copies the weights into the program's memory. steps: those that the rank
   // has finished. The program must not change the weights before the next call.
   void Publish(int64_t steps);

@@ -61,7 +61,6 @@ absl::Status ProgramSession::Join() {
         "for this program with `tributary run`"));
   }
   TRIBUTARY_ASSIGN_OR_RETURN(course_, member_->Course());
-  sends_movements_ = SendsMovements(job());
   ServeMetrics();
   std::string why;
   ops_ = CreateOps(DeviceChoice::kCpu, &why);
@@ -229,7 +228,6 @@ absl::StatusOr<Session::Next> ProgramSession::BeginStep(
     return GoOn(asked);
   }
   this_step_.Begin(start.samples);
-  movement_share_ = start.movement_share;
   in_step_ = true;
   synchronizer_->SetLearningRates(rates_->given());
   synchronizer_->BeginStep(steps_, start.samples);
@@ -247,11 +245,7 @@ void ProgramSession::GradientReady(int parameter) {
   float* const gradient = parameters_->gradient(parameter);
   const ParameterSpec& spec = declaration_.parameters[parameter];
   // A NaN in it would spoil the mean even with weight 0.
-  if (this_step_.samples() == 0) {
-    std::fill_n(gradient, spec.size(), 0.0f);
-  } else if (spec.is_running() && sends_movements_) {
-    parameters_->MakeMovement(parameter, movement_share_);
-  }
+  if (this_step_.samples() == 0) std::fill_n(gradient, spec.size(), 0.0f);
   this_step_.AddGradient(parameter, spec, gradient);
   synchronizer_->GradientReady(parameter);
   this_step_.AddPush(SecondsSince(clock_, begin));

@@ -93,7 +93,6 @@ class ProgramSession final : public Session, private DrivenRank {
   Exporter::Handle source_;
   std::unique_ptr<RankDriver> driver_;
   bool recomputes_ = false;
-  bool sends_movements_ = false;  // of running averages
 
   Declaration declaration_;
   DataCourse course_;
@@ -106,8 +105,7 @@ class ProgramSession final : public Session, private DrivenRank {
   std::unique_ptr<GradientSynchronizer> synchronizer_;
   int64_t steps_ = 0;
   bool in_step_ = false;
-  float movement_share_ = 1;  // of this step
-  bool over_ = false;         // the job has ended for this rank
+  bool over_ = false;  // the job has ended for this rank
   ProgramStep this_step_;
 
   mutable absl::Mutex mu_;

@@ -238,45 +238,55 @@ TEST_P(ExchangeTest, EachRankCountsByItsSamples) {
   });
 }
 
-// One that no rank changes keeps its bits, although the mean of three equal
-// values would round. The others end at the ranks' mean, or with rank 0's
-// value.
-TEST_P(ExchangeTest, RunningAveragesMove) {
-  constexpr float kConstant = 0.1f;
+// The mean of equal values is this value, which a sum of three in float32 is
+// not.
+TEST_P(ExchangeTest, RunningAveragesTakeTheRanksMeanOrRank0sValue) {
   for (const bool of_rank_0 : {false, true}) {
-    Start(Job(1, 3));
+    v1::JobSpec job = Job(1, 3);
+    if (of_rank_0) job.mutable_program()->set_buffers(v1::BUFFERS_RANK0);
+    Start(job);
     RunRanks(3, [&](std::unique_ptr<Session> session) {
       const int rank = session->rank();
-      std::vector<float> weight(1), averages = {kConstant, 8, 0};
+      std::vector<float> weight(1), averages = {0.1f, 8, 1e30f, 0};
       ASSERT_TRUE(session
                       ->Start({.parameters = {{"weight", {1}},
                                               {.name = "averages",
-                                               .shape = {3},
+                                               .shape = {4},
                                                .running_momentum = 1}},
                                .weights = {weight.data(), averages.data()}})
                       .ok());
       for (int step = 1; step <= 20; ++step) {
-        const auto samples = static_cast<uint64_t>(1 + (rank + step) % 3);
-        const float others = of_rank_0 ? 6.0f / (1 + step % 3) : 1;
-        ASSERT_EQ(session
-                      ->BeginStep({.samples = samples,
-                                   .movement_share =
-                                       of_rank_0 && rank > 0 ? 0 : others})
-                      .value(),
-                  Next::kStep);
+        const int own = (rank + step) % 3;  // samples, also 0
+        ASSERT_EQ(
+            session->BeginStep({.samples = static_cast<uint64_t>(own)}).value(),
+            Next::kStep);
         *session->gradient(0) = 1;
         averages[1] = static_cast<float>(4 * step + rank);
-        averages[2] += 1;
+        averages[2] = 1e-7f / static_cast<float>(step);
+        averages[3] += 1;
         std::copy(averages.begin(), averages.end(), session->gradient(1));
         session->GradientReady(1);
         session->GradientReady(0);
+        const float before = averages[3] - 1;
         ASSERT_EQ(session->FinishStep({}).value(), Next::kStep);
-        EXPECT_EQ(averages[0], kConstant) << step;
-        int sum = 0;  // of the ranks, by samples
-        for (int r = 0; r < 3; ++r) sum += r * (1 + (r + step) % 3);
-        EXPECT_FLOAT_EQ(averages[1],
-                        4.0f * step + (of_rank_0 ? 0 : sum / 6.0f));
-        EXPECT_FLOAT_EQ(averages[2], step);
+        EXPECT_EQ(averages[0], 0.1f) << step;
+        float sum = 0;  // of the ranks, by samples, of which there are 3
+        for (int r = 0; r < 3; ++r)
+          sum += static_cast<float>(r * ((r + step) % 3));
+        const bool counts = step % 3 > 0;  // rank 0
+        if (!of_rank_0) {
+          EXPECT_FLOAT_EQ(averages[1],
+                          4.0f * static_cast<float>(step) + sum / 3);
+          EXPECT_EQ(averages[2], 1e-7f / static_cast<float>(step)) << step;
+          EXPECT_EQ(averages[3], before + 1);
+        } else if (counts) {
+          EXPECT_EQ(averages[1], 4 * step);
+          EXPECT_EQ(averages[2], 1e-7f / static_cast<float>(step));
+          EXPECT_EQ(averages[3], before + 1);
+        } else {
+          EXPECT_EQ(averages[1], 4 * (step - 1));
+          EXPECT_EQ(averages[3], before);
+        }
       }
       EXPECT_EQ(session->Finish().value(), Next::kEnd);
     });

@@ -98,10 +98,6 @@ TEST_P(ProgramParametersTest, RunningAveragesMayMove) {
   parameters_.Publish(1);
   values_[2][0] = 9;
   EXPECT_EQ(parameters_.FirstChanged(), "");
-  std::copy(values_[2].begin(), values_[2].end(), parameters_.gradient(2));
-  parameters_.MakeMovement(2, 3);
-  EXPECT_EQ(parameters_.gradient(2)[0], 3 * (4 - 9));
-  EXPECT_EQ(parameters_.gradient(2)[1], 0);
 }
 
 TEST(ProgramParametersMemoryTest, ReservedMemoryIsTheServersOwn) {
