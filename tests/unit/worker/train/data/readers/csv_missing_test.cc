@@ -79,6 +79,16 @@ TEST_F(CsvMissingTest, FilledNumbersAreRoundedToFloat) {
                           static_cast<float>(1030.0 / 3), 4, 1000));
 }
 
+TEST_F(CsvMissingTest, ANumberCountsHoweverItIsWritten) {
+  for (const char* form : {"-999", "-999.0", "-9.99e2", " -999.00"}) {
+    const MissingFields missing({"-999", "NA"});
+    EXPECT_TRUE(missing.Contains(form)) << form;
+    EXPECT_TRUE(MissingFields({form}).Contains("-999.0")) << form;
+  }
+  EXPECT_FALSE(MissingFields({"-999"}).Contains("999"));
+  EXPECT_FALSE(MissingFields({"NA"}).Contains("0"));
+}
+
 TEST_F(CsvMissingTest, AMissingCategoryIsNoneOfThem) {
   const absl::StatusOr<RawData> data =
       Train(kHoles, {.kind = Kind::kMedian, .texts = {"NA"}});
