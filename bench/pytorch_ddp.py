@@ -57,7 +57,7 @@ def optimizer_of_tributary(model, options):
     optimizer = cluster.optimizer(
         model, options.optimizer, lr=0.01 if options.optimizer == "sgd" else 0.001)
     options.rank, options.world = cluster.rank, cluster.world_size
-    return optimizer
+    return cluster, optimizer
 
 
 def main():
@@ -90,8 +90,9 @@ def main():
         images = images.view(-1, 1, 28, 28)
     else:
         model = build([int(w) for w in options.widths.split(",")])
+    cluster = None
     if options.update == "tributary":
-        optimizer = optimizer_of_tributary(model, options)
+        cluster, optimizer = optimizer_of_tributary(model, options)
     elif options.world > 1:
         torch.distributed.init_process_group(
             "gloo", init_method=f"tcp://127.0.0.1:{options.port}",
@@ -125,6 +126,8 @@ def main():
         if options.save:
             plain = getattr(model, "module", model)  # DDP's
             torch.save(plain.state_dict(), options.save)
+    if cluster is not None:
+        cluster.finish()
 
 
 if __name__ == "__main__":
