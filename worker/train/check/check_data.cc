@@ -23,8 +23,8 @@
 #include "common/status/about_field.h"
 #include "common/status/status_macros.h"
 #include "kernels/device.h"
-#include "worker/train/check/initial_meaning.h"
 #include "worker/train/check/compare_data.h"
+#include "worker/train/check/initial_meaning.h"
 #include "worker/train/data/open_data.h"
 
 namespace tributary {

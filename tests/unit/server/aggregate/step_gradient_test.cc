@@ -70,9 +70,8 @@ class StepGradientTest : public ::testing::Test {
     block_.slices[0].encoding = FindEncoding(wire);
     aggregator_ = std::make_unique<GradientAggregator>(
         GradientAggregator::Options{.num_workers = ranks});
-    gradient_ =
-        std::make_unique<StepGradient>(block_, aggregator_.get(), group,
-                                       StepGradient::Replaced());
+    gradient_ = std::make_unique<StepGradient>(block_, aggregator_.get(), group,
+                                               StepGradient::Replaced());
   }
 
   Contribution Make(uint32_t rank, uint64_t samples, uint64_t total,
