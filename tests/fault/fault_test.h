@@ -81,8 +81,10 @@ class FaultTest : public testing::TemporaryFolderTest {
   // The ports of a coordinator and two servers.
   size_t fewest_ports_ = 3;
 
- private:
+  // Waits until no process of the test is left.
   void ExpectNoProcess();
+
+ private:
   void ExpectNoPort();
   void ExpectNoFile();
 

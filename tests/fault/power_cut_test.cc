@@ -135,6 +135,7 @@ TEST_P(PowerCutResumeTest, AnotherRunGoesOnFromIt) {
   train->Signal(SIGKILL);
   EXPECT_EQ(train->Wait(kSoon), 128 + SIGKILL);
   for (pid_t pid : pids) EXPECT_TRUE(testing::IsGone(pid, kAtOnce));
+  ExpectNoProcess();  // the one that removes keys ends last
   power.Happen(GetParam().survivors);
 
   SetEnvironment({});
