@@ -7,8 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "common/files/safetensors.h"
 #include "common/job/initial_tensors.h"
@@ -30,27 +32,33 @@ Names RecordedClasses(const v1::Preprocessing& preprocessing) {
           preprocessing.class_names().end()};
 }
 
+// "e" or "U+00E9"; of bytes likewise.
 Names RecordedTokens(const v1::Preprocessing& preprocessing) {
   Names names;
   for (const int32_t token : preprocessing.text().vocabulary()) {
-    names.push_back(absl::StrCat(token));
+    const bool printable = token > 0x20 && token < 0x7F;
+    names.push_back(printable ? std::string(1, static_cast<char>(token))
+                              : absl::StrFormat("U+%04X", token));
   }
   return names;
 }
 
-// Of each input: the column's name or, of a category, "column=category". A
-// column without a name has none.
-Names RecordedInputs(const v1::Preprocessing& preprocessing) {
+// Of each input: the column's name or, of a category, "column=category".
+// by_place: a column without a name has its position, as in "#2".
+Names RecordedInputs(const v1::Preprocessing& preprocessing, bool by_place) {
+  const auto name_of = [by_place](const v1::CsvColumn& column) {
+    if (!column.name().empty()) return column.name();
+    return by_place ? absl::StrCat("#", column.index()) : std::string();
+  };
   Names names;
   for (const v1::CsvColumn& column : preprocessing.csv().numeric()) {
-    names.push_back(column.name());
+    names.push_back(name_of(column));
   }
   for (const v1::CsvCategories& one : preprocessing.csv().categorical()) {
-    const std::string column = one.column().name().empty()
-                                   ? absl::StrCat(one.column().index())
-                                   : one.column().name();
+    const std::string column = name_of(one.column());
     for (const std::string& category : one.categories()) {
-      names.push_back(absl::StrCat(column, "=", category));
+      names.push_back(column.empty() ? ""
+                                     : absl::StrCat(column, "=", category));
     }
   }
   return names;
@@ -74,13 +82,16 @@ std::string LayerOf(const ParameterSpec& parameter) {
   return parameter.name.substr(0, parameter.name.rfind('.'));
 }
 
-// The first and the last layer that have parameters.
+// The layers that start with tensors of the file, among those whose weights
+// depend on the order of inputs, of tokens and of outputs.
 struct Taken {
-  bool first = false;
-  bool last = false;
+  Names inputs, tokens, outputs;
 };
 
-// Whether a parameter of these is in the file.
+bool IsMatrix(const ParameterSpec& parameter) {
+  return parameter.shape.size() >= 2;
+}
+
 absl::StatusOr<Taken> TakenLayers(const v1::JobSpec& job,
                                   const Places& places) {
   TRIBUTARY_ASSIGN_OR_RETURN(
@@ -90,14 +101,44 @@ absl::StatusOr<Taken> TakenLayers(const v1::JobSpec& job,
       const std::vector<int> sources,
       MatchInitialTensors(places, job.model(), reader.tensors()));
   const ParameterSpecs parameters = ModelParameters(job.model());
+  const auto first = absl::c_find_if(parameters, IsMatrix);
+  const auto last =
+      std::find_if(parameters.rbegin(), parameters.rend(), IsMatrix);
   Taken taken;
+  if (first == parameters.end()) return taken;
+  const auto add = [](const ParameterSpec& parameter, Names* layers) {
+    if (layers->empty() || layers->back() != LayerOf(parameter)) {
+      layers->push_back(LayerOf(parameter));
+    }
+  };
+  bool mixed = false, within_last = false;
   for (size_t p = 0; p < parameters.size(); ++p) {
+    const ParameterSpec& parameter = parameters[p];
+    const std::string layer = LayerOf(parameter);
+    mixed |= &parameter > &*first && layer != LayerOf(*first);
+    within_last |= layer == LayerOf(*last);
     if (sources[p] == kFromSeed) continue;
-    const std::string layer = LayerOf(parameters[p]);
-    taken.first |= layer == LayerOf(parameters.front());
-    taken.last |= layer == LayerOf(parameters.back());
+    if (!mixed) add(parameter, &taken.inputs);
+    if (within_last) add(parameter, &taken.outputs);
+    // An embedding has a row for each token, and so has a head.
+    const bool is_head = IsMatrix(parameter) && layer == LayerOf(*last) &&
+                         layer.find('.') == std::string::npos &&
+                         parameter.shape[0] == first->shape[0];
+    if (layer == LayerOf(*first) || is_head) add(parameter, &taken.tokens);
   }
   return taken;
+}
+
+// "start the tensors ["0.*"] from the seed with a rule of ...".
+std::string FreshText(const Names& layers) {
+  return absl::StrCat(
+      "start these tensors from the seed, as in model.initialize_rules: "
+      "[{tensors: [",
+      absl::StrJoin(layers, ", ",
+                    [](std::string* text, const std::string& layer) {
+                      absl::StrAppend(text, layer, ".*");
+                    }),
+      "], fresh: true}]");
 }
 
 std::string ListText(const Names& names) {
@@ -131,19 +172,19 @@ absl::Status CheckInitialMeaning(const v1::JobSpec& job, const Places& places,
   const absl::StatusOr<v1::ModelRecord> record = ReadModelRecord(run);
   if (!record.ok()) return absl::OkStatus();  // the weights are of no run
   const v1::Preprocessing& before = record->preprocessing();
+  const bool by_place = before.csv().columns() == preprocessing.csv().columns();
   const Names classes = RecordedClasses(before),
-              tokens = RecordedTokens(before), inputs = RecordedInputs(before);
+              tokens = RecordedTokens(before),
+              inputs = RecordedInputs(before, by_place);
   const Names own_classes = RecordedClasses(preprocessing),
               own_tokens = RecordedTokens(preprocessing),
-              own_inputs = RecordedInputs(preprocessing);
+              own_inputs = RecordedInputs(preprocessing, by_place);
   const auto moved_class = FirstMoved(classes, own_classes);
   const auto moved_token = FirstMoved(tokens, own_tokens);
   const auto moved_input = FirstMoved(inputs, own_inputs);
   if (!moved_class && !moved_token && !moved_input) return absl::OkStatus();
   TRIBUTARY_ASSIGN_OR_RETURN(const Taken taken, TakenLayers(job, places));
-  constexpr char kFresh[] =
-      " layer from the seed with a rule of model.initialize_rules";
-  if (moved_class && taken.last) {
+  if (moved_class && !taken.outputs.empty()) {
     return places.Error(
         kField, kField, ": ",
         MovedText("class", classes, own_classes, *moved_class, run),
@@ -152,23 +193,23 @@ absl::Status CheckInitialMeaning(const v1::JobSpec& job, const Places& places,
         classes.size() <= kMostListed
             ? ListText(classes)
             : "the preprocessing.class_names of that file",
-        ", if these are all, or start the last", kFresh);
+        ", if these are all, or ", FreshText(taken.outputs));
   }
-  if (moved_token && (taken.first || taken.last)) {
+  if (moved_token && !taken.tokens.empty()) {
     return places.Error(
         kField, kField, ": ",
         MovedText("token", tokens, own_tokens, *moved_token, run),
-        " (code points or bytes), so texts would be read as others; train on "
-        "a text with the same tokens, or start the first and the last",
-        kFresh);
+        ", so texts would be read as others; train on a text with the same "
+        "tokens, or ",
+        FreshText(taken.tokens));
   }
-  if (moved_input && taken.first) {
+  if (moved_input && !taken.inputs.empty()) {
     return places.Error(
         kField, kField, ": ",
         MovedText("input", inputs, own_inputs, *moved_input, run),
         ", so it would be taken for another one; put the columns into the "
-        "order of that file with data.train.csv.columns, or start the first",
-        kFresh);
+        "order of that file with data.train.csv.columns, or ",
+        FreshText(taken.inputs));
   }
   return absl::OkStatus();
 }

@@ -103,10 +103,11 @@ TEST_F(InitialMeaningTest, AnotherOrderIsRefusedWithItsRemedy) {
                                       Path("run"),
                                       "/model.json, so its output "
                                       "would be that of another class")));
-  EXPECT_THAT(
-      message,
-      HasSubstr("set data.train.csv.classes to [\"dog\", \"cat\"], if "
-                "these are all, or start the last layer from the seed"));
+  EXPECT_THAT(message,
+              HasSubstr("set data.train.csv.classes to [\"dog\", \"cat\"], if "
+                        "these are all, or start these tensors from the seed, "
+                        "as in model.initialize_rules: [{tensors: [0.*], "
+                        "fresh: true}]"));
   TRIBUTARY_EXPECT_OK(Check(", classes: [\"dog\", \"cat\"]"));
   TRIBUTARY_EXPECT_OK(
       Check("", "  initialize_rules: [{tensors: [0.*], fresh: true}]\n"));
