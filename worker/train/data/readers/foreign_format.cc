@@ -64,7 +64,7 @@ constexpr Format kBinaries[] = {
     {"\x93NUMPY", "an NPY array", "", "",
      "name it in a source of the kind npy"},
 };
-// Without a byte order mark, the first character shows which byte is zero.
+// Without a byte order mark, the zero bytes show the order.
 constexpr Format kUtf16Le = {"", "UTF-16 text", "iconv -f UTF-16LE -t UTF-8",
                              "", ""};
 constexpr Format kUtf16Be = {"", "UTF-16 text", "iconv -f UTF-16BE -t UTF-8",
@@ -89,10 +89,16 @@ const Format* FormatOf(absl::string_view start, bool of_table) {
     if (absl::StartsWith(start, format.magic)) return &format;
   }
   if (!absl::StrContains(start, '\0')) return nullptr;
-  if (start.size() < 2 || (start[0] == '\0') == (start[1] == '\0')) {
+  // Letters of ASCII, spaces and line ends have a zero byte, which other
+  // characters of UTF-8 do not bring to one side alone.
+  size_t zeros[2] = {0, 0};  // at even and at odd places
+  for (size_t i = 0; i < start.size(); ++i) zeros[i % 2] += start[i] == '\0';
+  constexpr size_t kFew = 64;  // one of so many bytes is a zero
+  if (zeros[0] * kFew < start.size() && zeros[1] * kFew < start.size()) {
     return &kUnknown;
   }
-  return start[0] == '\0' ? &kUtf16Be : &kUtf16Le;
+  if (zeros[0] > 0 && zeros[1] > 0) return &kUnknown;
+  return zeros[0] > 0 ? &kUtf16Be : &kUtf16Le;
 }
 
 // What a message says of a file in this format; null: nothing.

@@ -146,8 +146,15 @@ TEST(TextReaderTest, PackedDataAndOtherEncodingsAreNoText) {
   const std::string wide("a\0b\0c\0", 6);
   EXPECT_THAT(ReadTokens(wide, {.length = 1, .stride = 1}),
               StatusIs(kInvalid, "iconv -f UTF-16LE"));
+  std::string cyrillic;  // its first bytes are no zeros
+  for (int i = 0; i < 20; ++i) {
+    cyrillic += std::string("\x1F\x04\x40\x04\x38\x04 \0", 8);
+  }
+  EXPECT_THAT(ReadTokens(cyrillic, {.length = 1, .stride = 1}),
+              StatusIs(kInvalid, "iconv -f UTF-16LE"));
   for (const auto& [text, bytes] :
        {std::pair(wide, true),
+        std::pair(std::string("a\0b\0cd\0e\0", 9), false),
         std::pair<std::string, bool>("{\"a\": 1}", false),
         std::pair<std::string, bool>("<html>", false)}) {
     const auto read =
