@@ -14,6 +14,9 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "common/job/files/job_files.h"
 #include "common/job/resolve.h"
 #include "common/model_record/run_weights.h"
@@ -40,6 +43,16 @@ std::string FileHint(const std::string& file) {
 }
 
 namespace {
+
+// A delimiter of absl::StrSplit.
+struct NotADigit {
+  static absl::string_view Find(absl::string_view text, size_t from) {
+    for (size_t i = from; i < text.size(); ++i) {
+      if (!absl::ascii_isdigit(text[i])) return text.substr(i, 1);
+    }
+    return text.substr(text.size());
+  }
+};
 
 class PathResolver {
  public:
@@ -155,8 +168,7 @@ class PathResolver {
   // side, have the same numbers in their names, but in another order.
   absl::Status CheckPairs(const std::string& path,
                           const std::vector<std::string>& files) {
-    std::vector<std::string> numbers;
-    for (const std::string& file : files) numbers.push_back(NumbersOf(file));
+    const std::vector<std::string> numbers = NumbersOf(files);
     std::set<std::string> distinct(numbers.begin(), numbers.end());
     const std::string source = path.substr(0, path.rfind('.'));
     for (const auto& [other_path, others] : matched_) {
@@ -165,10 +177,7 @@ class PathResolver {
           distinct.size() != files.size()) {
         continue;
       }
-      std::vector<std::string> other_numbers;
-      for (const std::string& file : others) {
-        other_numbers.push_back(NumbersOf(file));
-      }
+      const std::vector<std::string> other_numbers = NumbersOf(others);
       const auto differs =
           std::mismatch(numbers.begin(), numbers.end(), other_numbers.begin());
       if (differs.first == numbers.end() ||
@@ -186,18 +195,35 @@ class PathResolver {
   }
 
  private:
-  // "1,20" of "part1-of-20.npy".
-  static std::string NumbersOf(const std::string& file) {
-    std::string numbers;
-    bool within = false;
-    for (const char c : std::filesystem::path(file).filename().string()) {
-      if (absl::ascii_isdigit(c)) {
-        if (!within && !numbers.empty()) numbers += ',';
-        numbers += c;
+  // "1", "2", ... of "part01-of-20.npy", "part02-of-20.npy", ...: the numbers
+  // in the names, but for those that all names have at the same place.
+  static std::vector<std::string> NumbersOf(
+      const std::vector<std::string>& files) {
+    std::vector<std::vector<std::string>> all;
+    for (const std::string& file : files) {
+      const std::string name = std::filesystem::path(file).filename().string();
+      std::vector<std::string>& numbers = all.emplace_back();
+      for (const absl::string_view number :
+           absl::StrSplit(name, NotADigit(), absl::SkipEmpty())) {
+        const size_t zeros = number.find_first_not_of('0');
+        numbers.emplace_back(number.substr(std::min(zeros, number.size() - 1)));
       }
-      within = absl::ascii_isdigit(c);
     }
-    return numbers;
+    std::vector<std::string> joined(files.size());
+    for (size_t place = 0; place < all[0].size(); ++place) {
+      const bool in_all = std::all_of(
+          all.begin(), all.end(),
+          [place](const auto& numbers) { return place < numbers.size(); });
+      const bool varies =
+          in_all &&
+          std::any_of(all.begin(), all.end(), [&](const auto& numbers) {
+            return numbers[place] != all[0][place];
+          });
+      for (size_t i = 0; varies && i < files.size(); ++i) {
+        absl::StrAppend(&joined[i], all[i][place], ",");
+      }
+    }
+    return joined;
   }
 
   std::error_code error_;

@@ -296,7 +296,8 @@ TEST_F(JobPathsTest, APatternStandsForItsFilesInTheOrderOfTheirNames) {
 // In bytes "." is before "0", and that before "_".
 TEST_F(JobPathsTest, PatternsDoNotPairFilesOfDifferentNumbers) {
   for (const char* name : {"p1.npy", "p10.npy", "p2.npy", "p1_y.npy",
-                           "p10_y.npy", "p2_y.npy", "q1.npy", "q10.npy"}) {
+                           "p10_y.npy", "p2_y.npy", "z01.npy", "z02.npy",
+                           "z10.npy", "f1_32.npy", "f10_32.npy", "f2_32.npy"}) {
     Write(name, "");
   }
   const auto read = [this](const std::string& features,
@@ -315,6 +316,11 @@ TEST_F(JobPathsTest, PatternsDoNotPairFilesOfDifferentNumbers) {
                 ", because matches of a pattern are in the order of their "
                 "bytes; name the files, or give their numbers equally many "
                 "digits");
+  EXPECT_THAT(read("\"p*[0-9].npy\"", "\"z*.npy\"").message(),
+              ::testing::HasSubstr("p10.npy beside "));
+  EXPECT_THAT(read("\"f*.npy\"", "\"p*[0-9].npy\"").message(),
+              ::testing::HasSubstr("f10_32.npy beside "));
+  TRIBUTARY_EXPECT_OK(read("\"f*.npy\"", "\"p*_y.npy\""));
   TRIBUTARY_EXPECT_OK(read("\"p*[0-9].npy\"", "\"p*[0-9].npy\""));
   TRIBUTARY_EXPECT_OK(
       read("[p1.npy, p2.npy, p10.npy]", "[p1_y.npy, p2_y.npy, p10_y.npy]"));
