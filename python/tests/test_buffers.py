@@ -142,6 +142,11 @@ def test_bits_that_differ_between_ranks_have_no_mean(value: torch.Tensor) -> Non
             model.train_once(optimizer)
 
 
+def test_the_mode_is_no_further_setting() -> None:
+    with pytest.raises(InvalidSetting, match='buffers="average" or "rank0"'):
+        start(Net(torch.ones(1)), settings={"program.buffers": "rank0"})
+
+
 def test_rank_0s_bits_reach_the_other_ranks(monkeypatch: Any) -> None:
     monkeypatch.setenv("TRIBUTARY_RANK", "1")
     model = Net(torch.tensor([True, False]))

@@ -120,6 +120,9 @@ class Cluster(Member):
                 "one, in groups with settings of their own"
             )
         options, settings = _split(kind, keywords)
+        further = settings.get("settings")
+        if isinstance(further, Mapping) and "program.buffers" in further:
+            raise InvalidSetting('say buffers="average" or "rank0" by its own keyword')
         sync = sync_of(settings) or self._sync
         if buffers == "rank0" and not gathers_steps(sync):
             raise Misuse(

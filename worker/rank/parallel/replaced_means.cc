@@ -22,7 +22,7 @@ absl::Status ReplacedMeans::Compute(int first, int last,
           OfRank0(weights, spec.size(), values, model_.weight(p), mean.data()));
     } else {
       TRIBUTARY_RETURN_IF_ERROR(
-          Mean(weights, spec.size(), values, mean.data()));
+          Mean(weights, spec.size(), values, model_.weight(p), mean.data()));
     }
   }
   return absl::OkStatus();
@@ -36,10 +36,15 @@ absl::Status ReplacedMeans::OfRank0(absl::Span<const float> weights, int64_t n,
 }
 
 absl::Status ReplacedMeans::Mean(absl::Span<const float> weights, int64_t n,
-                                 const float* values, float* mean) {
+                                 const float* values, const float* old,
+                                 float* mean) {
   std::vector<float> counted;
   for (const float weight : weights) {
     if (weight > 0) counted.push_back(weight);
+  }
+  if (counted.empty()) {  // on every rank
+    std::copy_n(old, n, mean);
+    return absl::OkStatus();
   }
   for (int64_t begin = 0; begin < n; begin += chunk_) {
     const int64_t count = std::min(chunk_, n - begin);

@@ -34,7 +34,7 @@ class ReplacedMeans {
 
  private:
   absl::Status Mean(absl::Span<const float> weights, int64_t n,
-                    const float* values, float* mean);
+                    const float* values, const float* old, float* mean);
   absl::Status OfRank0(absl::Span<const float> weights, int64_t n,
                        const float* values, const float* old, float* mean);
 

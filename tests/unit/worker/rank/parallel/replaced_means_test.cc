@@ -73,6 +73,11 @@ TEST(ReplacedMeansTest, OtherwiseItIsTheMeanBySamples) {
   }
 }
 
+TEST(ReplacedMeansTest, WithoutSamplesTheOldValuesStay) {
+  EXPECT_EQ(MeansOf(ReplacedMean::kExact, /*equal=*/false, {0, 0}),
+            std::vector<float>(5, 8.0f));
+}
+
 TEST(ReplacedMeansTest, Rank0sValueOrTheOldOne) {
   EXPECT_EQ(MeansOf(ReplacedMean::kOfRank0, /*equal=*/false, {1, 9}),
             std::vector<float>(5, 0.1f));
