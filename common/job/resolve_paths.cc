@@ -168,6 +168,7 @@ class PathResolver {
   // side, have the same numbers in their names, but in another order.
   absl::Status CheckPairs(const std::string& path,
                           const std::vector<std::string>& files) {
+    if (matched_.empty() || files.empty()) return absl::OkStatus();
     const std::vector<std::string> numbers = NumbersOf(files);
     std::set<std::string> distinct(numbers.begin(), numbers.end());
     const std::string source = path.substr(0, path.rfind('.'));

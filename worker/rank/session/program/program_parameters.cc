@@ -91,7 +91,7 @@ bool ProgramParameters::IsUnchanged(int i) const {
 }
 
 bool ProgramParameters::IsEqual(int i, int64_t begin, int64_t count) const {
-  if (weights_[i] == programs_[i]) return true;
+  if (weights_[i] == programs_[i] || count == 0) return true;
   return std::memcmp(weights_[i] + begin, programs_[i] + begin,
                      static_cast<size_t>(count) * sizeof(float)) == 0;
 }
