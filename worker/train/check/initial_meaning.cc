@@ -43,8 +43,8 @@ Names RecordedTokens(const v1::Preprocessing& preprocessing) {
   return names;
 }
 
-// Of each input: the column's name or, of a category, "column=category".
-// by_place: a column without a name has its position, as in "#2".
+// The name of each input: the column's or, for a category, "column=category".
+// by_place: a column without a name has its position instead, as in "#2".
 Names RecordedInputs(const v1::Preprocessing& preprocessing, bool by_place) {
   const auto name_of = [by_place](const v1::CsvColumn& column) {
     if (!column.name().empty()) return column.name();
@@ -150,14 +150,22 @@ std::string ListText(const Names& names) {
                       "]");
 }
 
-// "class 0 is "u" in RUN/model.json and "v" in the training data, ...".
-std::string MovedText(const std::string& what, const Names& before,
-                      const Names& now, size_t at, const std::string& run) {
-  const size_t old = static_cast<size_t>(
-      std::find(before.begin(), before.end(), now[at]) - before.begin());
-  return absl::StrCat(what, " ", at, " is ", Quoted(now[at]),
-                      " in the training data, which is ", what, " ", old,
-                      " in ", run, kModelFile);
+// Names whose places decide what weights mean.
+struct Meaning {
+  const char* what;
+  Names before, now;     // of the run and of the training data, by place
+  Names Taken::*layers;  // that depend on the places
+  std::string so;        // what follows from another place, and a remedy
+};
+
+// "class 0 is "v" in the training data, which is class 1 in RUN/model.json".
+std::string MovedText(const Meaning& meaning, size_t at,
+                      const std::string& run) {
+  const std::string& name = meaning.now[at];
+  const auto found = absl::c_find(meaning.before, name);
+  return absl::StrCat(meaning.what, " ", at, " is ", Quoted(name),
+                      " in the training data, which is ", meaning.what, " ",
+                      found - meaning.before.begin(), " in ", run, kModelFile);
 }
 
 }  // namespace
@@ -173,43 +181,31 @@ absl::Status CheckInitialMeaning(const v1::JobSpec& job, const Places& places,
   if (!record.ok()) return absl::OkStatus();  // the weights are of no run
   const v1::Preprocessing& before = record->preprocessing();
   const bool by_place = before.csv().columns() == preprocessing.csv().columns();
-  const Names classes = RecordedClasses(before),
-              tokens = RecordedTokens(before),
-              inputs = RecordedInputs(before, by_place);
-  const Names own_classes = RecordedClasses(preprocessing),
-              own_tokens = RecordedTokens(preprocessing),
-              own_inputs = RecordedInputs(preprocessing, by_place);
-  const auto moved_class = FirstMoved(classes, own_classes);
-  const auto moved_token = FirstMoved(tokens, own_tokens);
-  const auto moved_input = FirstMoved(inputs, own_inputs);
-  if (!moved_class && !moved_token && !moved_input) return absl::OkStatus();
-  TRIBUTARY_ASSIGN_OR_RETURN(const Taken taken, TakenLayers(job, places));
-  if (moved_class && !taken.outputs.empty()) {
-    return places.Error(
-        kField, kField, ": ",
-        MovedText("class", classes, own_classes, *moved_class, run),
-        ", so its output would be that of another class; set data.train.",
-        SourceKey(job.data().train()), ".classes to ",
-        classes.size() <= kMostListed
-            ? ListText(classes)
-            : "the preprocessing.class_names of that file",
-        ", if these are all, or ", FreshText(taken.outputs));
-  }
-  if (moved_token && !taken.tokens.empty()) {
-    return places.Error(
-        kField, kField, ": ",
-        MovedText("token", tokens, own_tokens, *moved_token, run),
-        ", so texts would be read as others; train on a text with the same "
-        "tokens, or ",
-        FreshText(taken.tokens));
-  }
-  if (moved_input && !taken.inputs.empty()) {
-    return places.Error(
-        kField, kField, ": ",
-        MovedText("input", inputs, own_inputs, *moved_input, run),
-        ", so it would be taken for another one; put the columns into the "
-        "order of that file with data.train.csv.columns, or ",
-        FreshText(taken.inputs));
+  const Names classes = RecordedClasses(before);
+  const Meaning meanings[] = {
+      {"class", classes, RecordedClasses(preprocessing), &Taken::outputs,
+       absl::StrCat(
+           "its output would be that of another class; set data.train.",
+           SourceKey(job.data().train()), ".classes to ",
+           classes.size() <= kMostListed
+               ? ListText(classes)
+               : "the preprocessing.class_names of that file",
+           ", if these are all,")},
+      {"token", RecordedTokens(before), RecordedTokens(preprocessing),
+       &Taken::tokens,
+       "texts would be read as others; train on a text with the same tokens,"},
+      {"input", RecordedInputs(before, by_place),
+       RecordedInputs(preprocessing, by_place), &Taken::inputs,
+       "it would be taken for another one; put the columns into the order of "
+       "that file with data.train.csv.columns,"}};
+  for (const Meaning& meaning : meanings) {
+    const auto moved = FirstMoved(meaning.before, meaning.now);
+    if (!moved) continue;
+    TRIBUTARY_ASSIGN_OR_RETURN(const Taken taken, TakenLayers(job, places));
+    const Names& layers = taken.*meaning.layers;
+    if (layers.empty()) continue;
+    return places.Error(kField, kField, ": ", MovedText(meaning, *moved, run),
+                        ", so ", meaning.so, " or ", FreshText(layers));
   }
   return absl::OkStatus();
 }
