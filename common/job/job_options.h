@@ -26,8 +26,8 @@ OptimizerOptions ServerOptimizerOptionsOf(const v1::JobSpec& job);
 // of bsp.
 SyncTraits SyncTraitsOf(const v1::JobSpec& job);
 
-// Of the values that ranks exchange, which is what local_sgd does with running
-// averages, too.
+// How the job averages values that replace running averages: a program's
+// buffers, and with local_sgd the averages that each worker has moved itself.
 ReplacedMean ReplacedMeanOf(const v1::JobSpec& job);
 
 // How the workers' steps count in the versions of the servers' weights.

@@ -47,7 +47,7 @@ class ContributionRuns {
   const float* weights() const { return weights_.data(); }
   // The first part is a sum of contributions that were added before.
   bool begins_with_sum() const { return begins_with_sum_; }
-  // Of the part; -1: not one rank's.
+  // The rank whose contribution the part is; -1: it is a sum or a mean.
   int rank(int part) const { return ranks_[part]; }
 
  private:

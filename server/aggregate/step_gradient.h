@@ -88,7 +88,8 @@ class StepGradient {
     std::vector<float> weights;
   };
   Counted CountedOf(const ContributionRuns& runs) const;
-  // Of replaced averages, to which n elements of `runs` are added.
+  // Adds n elements of `runs`, from `begin` on, to the sums of the replaced
+  // averages.
   void AddReplaced(int64_t begin, int64_t n, const ContributionRuns& runs);
 
   const Block& block_;
@@ -99,7 +100,8 @@ class StepGradient {
   // of all. Not allocated before the first addition.
   SharedBuffer sum_;
   const Replaced replaced_;
-  // Of the replaced averages, as sum_: [element of the block].
+  // The sums of the replaced averages that were added early, [element of the
+  // block], and the sum of their weights.
   std::vector<double> replaced_sum_;
   double replaced_weight_ = 0;
 };

@@ -7,7 +7,7 @@ import torch
 
 # float32 holds every integer up to here.
 EXACT_INTEGERS = 2**24
-# The mean of larger integers may be off by one, also where all ranks have the same.
+# Larger integers travel as their bits from the start, because counters grow.
 _EXACT_MEANS = 2**20
 # The ranks' sum of larger numbers may be infinite.
 _LARGEST = 2.0**100

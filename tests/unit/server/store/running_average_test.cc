@@ -93,7 +93,7 @@ TEST_F(RunningAverageTest, MomentumOneTakesWhatComesWithoutRounding) {
   }
 }
 
-// Of seven ranks, whose weights float32 rounds.
+// Seven ranks, whose weights float32 rounds.
 class ReplacedAverageTest : public RunningAverageTest {
  protected:
   static constexpr int kRanks = 7;

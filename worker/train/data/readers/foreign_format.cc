@@ -93,7 +93,7 @@ const Format* FormatOf(absl::string_view start, bool of_table) {
   // characters of UTF-8 do not bring to one side alone.
   size_t zeros[2] = {0, 0};  // at even and at odd places
   for (size_t i = 0; i < start.size(); ++i) zeros[i % 2] += start[i] == '\0';
-  constexpr size_t kFew = 64;  // one of so many bytes is a zero
+  constexpr size_t kFew = 64;  // bytes for each zero that is expected
   if (zeros[0] * kFew < start.size() && zeros[1] * kFew < start.size()) {
     return &kUnknown;
   }
@@ -101,7 +101,7 @@ const Format* FormatOf(absl::string_view start, bool of_table) {
   return zeros[0] > 0 ? &kUtf16Be : &kUtf16Le;
 }
 
-// What a message says of a file in this format; null: nothing.
+// The message about a file in this format; empty where it is null.
 std::string Text(const Format* format, const std::string& file, bool packed) {
   if (format == nullptr) return "";
   const std::string what =
