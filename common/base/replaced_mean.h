@@ -7,8 +7,8 @@
 
 namespace tributary {
 
-// How the ranks' values of a running average are averaged that they replace, as
-// a program's buffers (ParameterSpec with momentum 1).
+// How the ranks' values are averaged where they replace a running average
+// (ParameterSpec with momentum 1), such as a buffer of a program.
 enum class ReplacedMean {
   kAsGradients,  // as gradients are, whose sum rounds in float32
   // In double: the mean of equal values is this value, however many ranks there

@@ -275,7 +275,7 @@ class Loop:
         rows = [self._known.rows_of(batch) for batch in range(first, last + 1)]
         if self._known.sampler is not None:
             steps.batch.samples = sum(mine for mine, _ in rows)
-            steps.batch.total = sum(total for _, total in rows)
+            steps.batch.counted = True
             steps.batch.repeats = any(
                 mine < self._known.sampler.given(batch, self._known.batch_size)
                 for batch, (mine, _) in zip(range(first, last + 1), rows, strict=True)

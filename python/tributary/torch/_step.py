@@ -28,7 +28,7 @@ class Batch:
     """What a step counts for."""
 
     samples: int = 1  # the weight of this rank's gradient
-    total: int | None = None  # of all ranks; None: unknown
+    counted: bool = False  # the loop has set `samples` to the rows of the step
     repeats: bool = False  # some rows of this rank do not count
     data_seconds: float = 0.0  # spent waiting for batches
 
@@ -118,7 +118,7 @@ class Steps:
     def end_loop(self) -> None:
         """Ends that, and what a step that the loop has left would have ended."""
         self.quiet = False
-        self.batch.total, self.batch.repeats = None, False
+        self.batch.counted = self.batch.repeats = False
         if self.weighing is not None:
             self.weighing.end()
             self.weighing = None
@@ -144,7 +144,7 @@ class Steps:
                 "cluster.samples was set after backward() had begun the step with "
                 f"{batch.samples}; set it before backward() or after step()"
             )
-        if batch.repeats or (in_loop and batch.total is not None):
+        if batch.repeats or (in_loop and batch.counted):
             raise Misuse(
                 "the loop over cluster.resume knows the rows of each step and sets "
                 "cluster.samples; do not set it with accumulate, and not where rows are "
@@ -156,7 +156,7 @@ class Steps:
                 "the batches of one step; give cluster.resume a DataLoader, which says "
                 "how many rows each batch has"
             )
-        batch.samples, batch.total = samples, None
+        batch.samples, batch.counted = samples, False
 
     def gradient_is_final(self, index: int) -> None:
         """A hook of autograd: the gradient of the step, or of a part of it."""
