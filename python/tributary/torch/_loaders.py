@@ -41,14 +41,14 @@ class Loader:
     # Of the program, and the seeds that it has given them.
     generators: list[tuple[torch.Generator, int]] = field(default_factory=list)
 
-    def rows_of(self, batch: int) -> tuple[int, int | None] | None:
-        """The rows that count in a batch: this rank's, and those of all ranks."""
+    def rows_of(self, batch: int) -> int | None:
+        """This rank's rows that count in a batch; None: unknown."""
         if self.sampler is not None:
             return self.sampler.samples(batch, self.batch_size)
         if self.rows is None:
             return None
         left = self.rows - batch * self.batch_size
-        return min(max(left, 0), self.batch_size), None
+        return min(max(left, 0), self.batch_size)
 
 
 def look_into(loader: Iterable[Any]) -> Loader:

@@ -274,11 +274,11 @@ class Loop:
         self._cluster._micro_batches = last - first + 1
         rows = [self._known.rows_of(batch) for batch in range(first, last + 1)]
         if self._known.sampler is not None:
-            steps.batch.samples = sum(mine for mine, _ in rows)
+            steps.batch.samples = sum(rows)
             steps.batch.counted = True
             steps.batch.repeats = any(
                 mine < self._known.sampler.given(batch, self._known.batch_size)
-                for batch, (mine, _) in zip(range(first, last + 1), rows, strict=True)
+                for batch, mine in zip(range(first, last + 1), rows, strict=True)
             )
         for number in range(first, last + 1):
             self._reseed(position, number - first)
@@ -287,7 +287,7 @@ class Loop:
             steps.batch.data_seconds += time.monotonic() - started
             if steps.weighing is not None:
                 steps.weighing.share = _share(rows, number - first)
-            if rows[number - first] is not None and rows[number - first][0] == 0:
+            if rows[number - first] == 0:
                 steps.spare_buffers(self._modules())
             optimizer._holding = steps.quiet = number < last
             optimizer._batch_steps = 0
@@ -346,10 +346,10 @@ class Loop:
             reseed(self._cluster.seed, self._cluster.rank, position, part)
 
 
-def _share(rows: list[Any], batch: int) -> float:
+def _share(rows: list[int | None], batch: int) -> float:
     """The factor of a batch's gradient with which the sum over the batches, each
     divided by their number, is the mean over all rows of the step."""
-    mine = [0 if one is None else one[0] for one in rows]
+    mine = [one or 0 for one in rows]
     if sum(mine) == 0:
         return 1.0  # unknown, or no row of the step counts
     return len(rows) * mine[batch] / sum(mine)

@@ -122,11 +122,13 @@ class Sampler(torch.utils.data.Sampler[int]):
         seed = self._cluster.seed if self._seed is None else self._seed
         return f"cluster.sampler with seed {seed}"
 
-    def samples(self, batch: int, batch_size: int) -> tuple[int, int]:
-        """Rows that count in a batch: this rank's, and those of all ranks."""
+    def samples(self, batch: int, batch_size: int) -> int:
+        """This rank's rows that count in a batch."""
         world = self._cluster.world_size
-        counts = [self._count(batch, batch_size, rank) for rank in range(world)]
-        return counts[self._cluster.rank], sum(counts)
+        rows = -(-(self._rows - self._cluster.rank) // world)
+        if self._drop_last:
+            rows = min(rows, self._rows // world)
+        return min(max(rows - batch * batch_size, 0), batch_size)
 
     def given(self, batch: int, batch_size: int) -> int:
         """Rows in a batch of this rank, with those that are repeated to fill it."""
@@ -135,11 +137,4 @@ class Sampler(torch.utils.data.Sampler[int]):
             rows = len(self)
         elif self._lacks_batch(rows):
             rows += min(rows, self._batch_size or 1) or 1
-        return min(max(rows - batch * batch_size, 0), batch_size)
-
-    def _count(self, batch: int, batch_size: int, rank: int) -> int:
-        world = self._cluster.world_size
-        rows = -(-(self._rows - rank) // world)
-        if self._drop_last:
-            rows = min(rows, self._rows // world)
         return min(max(rows - batch * batch_size, 0), batch_size)
