@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "absl/algorithm/container.h"
@@ -174,9 +175,12 @@ absl::Status CheckInitialMeaning(const v1::JobSpec& job, const Places& places,
                                  const v1::Preprocessing& preprocessing) {
   constexpr size_t kMostListed = 8;
   if (job.model().initialize_from().empty()) return absl::OkStatus();
-  const std::string run = std::filesystem::path(job.model().initialize_from())
-                              .parent_path()
-                              .string();
+  // A link leads to the run.
+  std::error_code error;
+  const std::string run =
+      std::filesystem::canonical(job.model().initialize_from(), error)
+          .parent_path()
+          .string();
   const absl::StatusOr<v1::ModelRecord> record = ReadModelRecord(run);
   if (!record.ok()) return absl::OkStatus();  // the weights are of no run
   const v1::Preprocessing& before = record->preprocessing();

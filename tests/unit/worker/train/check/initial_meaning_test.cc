@@ -19,6 +19,7 @@
 namespace tributary {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -30,11 +31,15 @@ class InitialMeaningTest : public testing::TemporaryFolderTest {
     Write("t.csv", "x,y\n1,cat\n2,dog\n");
   }
   void WriteWeights(int64_t inputs) {
-    const ParameterSpecs specs = {{"0.weight", {2, inputs}}, {"0.bias", {2}}};
-    const std::vector<float> values = {1, 2, 3, 4};
-    TRIBUTARY_EXPECT_OK(WriteSafetensors(Path("run/weights.safetensors"), specs,
-                                         {values.data(), values.data()}));
+    WriteTensors({{"0.weight", {2, inputs}}, {"0.bias", {2}}});
     inputs_ = inputs;
+    layers_ = absl::StrCat("{linear: {in: ", inputs, ", out: 2}}");
+  }
+  void WriteTensors(const ParameterSpecs& specs) {
+    const std::vector<float> values = {1, 2, 3, 4, 5, 6};
+    TRIBUTARY_EXPECT_OK(WriteSafetensors(
+        Path("run/weights.safetensors"), specs,
+        std::vector<const float*>(specs.size(), values.data())));
   }
   // The classes of the run and its columns, in their order.
   void WriteRecord(const std::vector<std::string>& classes,
@@ -66,22 +71,48 @@ class InitialMeaningTest : public testing::TemporaryFolderTest {
     for (const std::string& name : classes) {
       preprocessing->add_class_names(name);
     }
-    Write("run/model.json", ModelRecordJson(record, std::nullopt));
-    TRIBUTARY_ASSERT_OK(ReadModelRecord(Path("run")));
+    WriteModel(record);
+  }
+  // The tokens of the run, by their ids.
+  void WriteTextRecord(const std::vector<int32_t>& tokens) {
+    v1::ModelRecord record;
+    record.set_format_version(kModelFormatVersion);
+    record.mutable_loss()->mutable_cross_entropy();
+    record.set_output(v1::OUTPUT_KIND_CLASSES);
+    v1::EmbeddingSpec* embedding = record.add_sequential()->mutable_embedding();
+    embedding->set_tokens(tokens.size());
+    embedding->set_dim(1);
+    v1::LinearSpec* linear = record.add_sequential()->mutable_linear();
+    linear->set_in(1);
+    linear->set_out(tokens.size());
+    v1::Preprocessing* preprocessing = record.mutable_preprocessing();
+    preprocessing->set_source("text");
+    preprocessing->add_feature_shape(2);
+    preprocessing->set_target_width(2);
+    preprocessing->mutable_text()->set_length(2);
+    preprocessing->mutable_text()->mutable_vocabulary()->Add(tokens.begin(),
+                                                             tokens.end());
+    WriteModel(record);
   }
   absl::Status Check(const std::string& csv = "",
                      const std::string& rules = "") {
+    return CheckSource(
+        absl::StrCat("csv: {path: t.csv, columns: {label: y}", csv, "}"),
+        rules);
+  }
+  absl::Status CheckSource(const std::string& source,
+                           const std::string& rules = "") {
     return CheckDataOfFile(
                Write("job.yaml",
                      absl::StrCat(
                          "model:\n"
-                         "  initialize_from: run\n",
-                         rules, "  sequential: [linear: {in: ", inputs_,
-                         ", out: 2}]\n"
+                         "  initialize_from: ",
+                         from_, "\n", rules, "  sequential: [", layers_,
+                         "]\n"
                          "data:\n"
-                         "  train: {csv: {path: t.csv, columns: {label: y}",
-                         csv,
-                         "}}\n"
+                         "  train: {",
+                         source,
+                         "}\n"
                          "  batch_size: 1\n"
                          "training: {steps: 1, loss: cross_entropy, optimizer: "
                          "{sgd: {learning_rate: 1}}}\n")),
@@ -89,7 +120,16 @@ class InitialMeaningTest : public testing::TemporaryFolderTest {
         .status();
   }
 
+ private:
+  void WriteModel(const v1::ModelRecord& record) {
+    Write("run/model.json", ModelRecordJson(record, std::nullopt));
+    TRIBUTARY_ASSERT_OK(ReadModelRecord(Path("run")));
+  }
+
+ protected:
   int64_t inputs_ = 1;
+  std::string layers_;
+  std::string from_ = "run";
 };
 
 TEST_F(InitialMeaningTest, AnotherOrderIsRefusedWithItsRemedy) {
@@ -126,6 +166,60 @@ TEST_F(InitialMeaningTest, AColumnAtAnotherPlaceIsRefused) {
   TRIBUTARY_EXPECT_OK(Check());
   WriteRecord({"cat", "dog"}, {"other", "x"});
   TRIBUTARY_EXPECT_OK(Check());
+}
+
+TEST_F(InitialMeaningTest, ALinkLeadsToTheRun) {
+  WriteRecord({"dog", "cat"});
+  std::filesystem::create_symlink(Path("run/weights.safetensors"),
+                                  Path("start.safetensors"));
+  from_ = "start.safetensors";
+  EXPECT_THAT(Check().message(), HasSubstr("is class 1 in "));
+}
+
+TEST_F(InitialMeaningTest, ANormInFrontTakesTheInputs) {
+  Write("t.csv", "a,x,y\n5,1,cat\n6,2,dog\n");
+  inputs_ = 2;
+  WriteTensors({{"0.weight", {2}},
+                {"0.bias", {2}},
+                {"1.weight", {2, 2}},
+                {"1.bias", {2}}});
+  layers_ = "{layernorm: {features: 2}}, {linear: {in: 2, out: 2}}";
+  WriteRecord({"cat", "dog"}, {"x", "a"});
+  EXPECT_THAT(Check("", "  initialize_rules: [{tensors: [1.*], fresh: true}]\n")
+                  .message(),
+              HasSubstr("{tensors: [0.*], fresh: true}"));
+  TRIBUTARY_EXPECT_OK(
+      Check("", "  initialize_rules: [{tensors: [0.*, 1.*], fresh: true}]\n"));
+}
+
+TEST_F(InitialMeaningTest, ColumnsWithoutNamesAreComparedByPosition) {
+  Write("t.csv", "5,1,cat\n6,2,dog\n");
+  WriteWeights(2);
+  WriteRecord({"cat", "dog"}, {"", ""});
+  const std::string source =
+      "csv: {path: t.csv, header: false, columns: {label: 2";
+  TRIBUTARY_EXPECT_OK(CheckSource(source + "}}"));
+  EXPECT_THAT(CheckSource(source + ", numeric: [1, 0]}}").message(),
+              HasSubstr("input 0 is \"#1\" in the training data, which is "
+                        "input 1 in "));
+  Write("t.csv", "5,1,cat,9\n6,2,dog,9\n");  // another table
+  TRIBUTARY_EXPECT_OK(CheckSource(source + ", numeric: [1, 0]}}"));
+}
+
+TEST_F(InitialMeaningTest, ATokenWithAnotherRowOfTheTableIsRefused) {
+  Write("text", "bcbcbc");
+  WriteTensors({{"0.weight", {2, 1}}, {"1.weight", {2, 1}}, {"1.bias", {2}}});
+  layers_ = "{embedding: {tokens: 2, dim: 1}}, {linear: {in: 1, out: 2}}";
+  WriteTextRecord({'a', 'b'});
+  EXPECT_THAT(CheckSource("text: {path: text, length: 2}").message(),
+              AllOf(HasSubstr("token 0 is \"b\" in the training data, which is "
+                              "token 1 in "),
+                    HasSubstr("{tensors: [0.*, 1.*], fresh: true}")));
+  TRIBUTARY_EXPECT_OK(
+      CheckSource("text: {path: text, length: 2}",
+                  "  initialize_rules: [{tensors: '*', fresh: true}]\n"));
+  WriteTextRecord({'b', 'd'});  // "c" is a new one
+  TRIBUTARY_EXPECT_OK(CheckSource("text: {path: text, length: 2}"));
 }
 
 TEST_F(InitialMeaningTest, OtherClassesAreAnotherTask) {
