@@ -39,11 +39,21 @@ void UseSteadyWaits() {}
 
 bool AwaitFor(absl::Mutex* mu, const absl::Condition& condition,
               absl::Duration timeout) {
+  if (simulated_runtime != nullptr) [[unlikely]] {
+    return simulated_runtime->AwaitFor(mu, condition, timeout);
+  }
   awaited_until = NanosOf(CLOCK_MONOTONIC) +
                   absl::ToInt64Nanoseconds(std::min(timeout, kLongestWait));
   const bool holds = mu->AwaitWithTimeout(condition, timeout);
   awaited_until = 0;
   return holds;
+}
+
+void SleepSteadily(absl::Duration pause) {
+  absl::Mutex mu;
+  const absl::MutexLock lock(&mu);
+  const bool never = false;
+  AwaitFor(&mu, absl::Condition(&never), pause);
 }
 
 }  // namespace tributary

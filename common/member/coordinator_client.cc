@@ -25,8 +25,9 @@ constexpr absl::Duration kProbe = absl::Milliseconds(500);
 // The first hold of a call with `waits`, so that it is soon called.
 constexpr absl::Duration kFirstHold = absl::Milliseconds(200);
 
-std::shared_ptr<grpc::Channel> Connect(const std::string& address,
-                                       const CallerProof& proof) {
+std::shared_ptr<grpc::Channel> Connect(
+    const CoordinatorClient::Options& options) {
+  if (options.simulated != nullptr) return nullptr;
   grpc::ChannelArguments arguments = CommonArguments();
   // gRPC's own back-off grows to two minutes; a coordinator that starts late
   // should be found within a second.
@@ -34,7 +35,8 @@ std::shared_ptr<grpc::Channel> Connect(const std::string& address,
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
   arguments.SetMaxReceiveMessageSize(kMaxAnswerBytes);
   return grpc::CreateCustomChannel(
-      address, proof.ForChannel(PeerRole::kCoordinator), arguments);
+      options.address, options.proof.ForChannel(PeerRole::kCoordinator),
+      arguments);
 }
 
 // gRPC reports a message that is too large with the code of a peer that lacks
@@ -61,8 +63,8 @@ absl::StatusOr<std::unique_ptr<CoordinatorClient>> CoordinatorClient::Create(
 CoordinatorClient::CoordinatorClient(Options options)
     : options_(std::move(options)),
       proof_(options_.proof),
-      channel_(Connect(options_.address, options_.proof)),
-      stub_(v1::CoordinatorService::NewStub(channel_)),
+      channel_(Connect(options_)),
+      stub_(channel_ ? v1::CoordinatorService::NewStub(channel_) : nullptr),
       jitter_(std::random_device{}()) {}
 
 void CoordinatorClient::SetTicket(const std::string& ticket) {
@@ -81,15 +83,17 @@ bool CoordinatorClient::PauseFor(absl::Duration pause) {
   return !cancelled_;
 }
 
+double CoordinatorClient::Jitter() {
+  if (options_.simulated != nullptr) return options_.simulated->Chance();
+  absl::MutexLock lock(&mu_);
+  return std::uniform_real_distribution<>()(jitter_);
+}
+
 bool CoordinatorClient::Backoff(int attempt, absl::Duration limit) {
   const bool was_connected =
+      channel_ == nullptr ||
       channel_->GetState(/*try_to_connect=*/false) == GRPC_CHANNEL_READY;
-  double jitter = 0;
-  {
-    absl::MutexLock lock(&mu_);
-    jitter = std::uniform_real_distribution<>()(jitter_);
-  }
-  absl::Duration left = std::min(kRetry.Pause(attempt - 1, jitter), limit);
+  absl::Duration left = std::min(kRetry.Pause(attempt - 1, Jitter()), limit);
   if (was_connected) return PauseFor(left);
   const absl::Duration end = SteadyNow() + left;
   if (!PauseFor(std::min(left, kRetry.first_pause))) return false;
@@ -109,6 +113,10 @@ absl::Status CoordinatorClient::Attempt(Method<Request, Response> method,
                                         const Request& request,
                                         absl::Duration timeout,
                                         Response* response) {
+  response->Clear();
+  if (options_.simulated != nullptr) {
+    return options_.simulated->Call(request, timeout, response);
+  }
   grpc::ClientContext context;
   context.set_deadline(DeadlineAfter(timeout));
   proof_.AddTo(&context);
@@ -117,7 +125,6 @@ absl::Status CoordinatorClient::Attempt(Method<Request, Response> method,
     if (cancelled_) return absl::CancelledError("the client was cancelled");
     running_.push_back(&context);
   }
-  response->Clear();
   const absl::Status status =
       ToAbslStatus((stub_.get()->*method)(&context, request, response));
   absl::MutexLock lock(&mu_);
@@ -155,28 +162,28 @@ absl::StatusOr<Response> CoordinatorClient::Call(
   }
 }
 
+std::string CoordinatorClient::Reason(const absl::Status& why) const {
+  if (options_.simulated != nullptr) return std::string(why.message());
+  const std::string reason = WhyNobodyAnswers(options_.address, kProbe);
+  if (!reason.empty()) return reason;
+  if (const absl::Status dates = proof_.CheckDates(); !dates.ok()) {
+    return std::string(dates.message());
+  }
+  if (!absl::IsDeadlineExceeded(why)) return std::string(why.message());
+  return absl::StrCat("something listens there, but did not answer in time",
+                      proof_.encrypted()
+                          ? "; does it use TLS, the same certificate authority "
+                            "and a certificate that is valid?"
+                          : "; does it want --tls?");
+}
+
 absl::Status CoordinatorClient::Unreachable(int64_t since_micros,
                                             const absl::Status& why) const {
   const double seconds =
       static_cast<double>(options_.clock->NowMicros() - since_micros) / 1e6;
-  std::string reason = WhyNobodyAnswers(options_.address, kProbe);
-  if (const absl::Status dates = proof_.CheckDates();
-      reason.empty() && !dates.ok()) {
-    reason = std::string(dates.message());
-  }
-  if (reason.empty()) {
-    reason = absl::IsDeadlineExceeded(why)
-                 ? absl::StrCat(
-                       "something listens there, but did not answer in time",
-                       proof_.encrypted() ? "; does it use TLS, the same "
-                                            "certificate authority and a "
-                                            "certificate that is valid?"
-                                          : "; does it want --tls?")
-                 : std::string(why.message());
-  }
   return absl::UnavailableError(
       absl::StrFormat("coordinator %s could not be reached for %.1f s: %s",
-                      options_.address, seconds, reason));
+                      options_.address, seconds, Reason(why)));
 }
 
 absl::Status CoordinatorClient::SubmitJob(const v1::SubmitJobRequest& request,

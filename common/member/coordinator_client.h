@@ -15,6 +15,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
+#include "common/member/simulated_host.h"
 #include "common/wire/identity/caller_proof.h"
 #include "common/wire/retry_policy.h"
 #include "tributary/v1/coordinator_service.grpc.pb.h"
@@ -47,6 +48,7 @@ class CoordinatorClient {
     // A call without an answer is sent again after this time.
     absl::Duration attempt_timeout = kAttemptTimeout;
     CallerProof proof;
+    SimulatedHost* simulated = nullptr;  // makes the attempts instead of gRPC
   };
 
   // Gets the coordinator's answer after it held a call until its timeout.
@@ -112,16 +114,19 @@ class CoordinatorClient {
   absl::StatusOr<Response> HeldCall(Method<Request, Response> method,
                                     Request request, absl::Duration timeout,
                                     const Waits& waits = nullptr);
+  // Why nobody answered; `why`: the error of the last attempt.
+  std::string Reason(const absl::Status& why) const;
   absl::Status Unreachable(int64_t since_micros, const absl::Status& why) const;
   // Pauses after attempt number `attempt` (from 1), at most until a connection
   // is established. False when cancelled.
   bool Backoff(int attempt, absl::Duration limit);
+  double Jitter();                      // in [0, 1)
   bool PauseFor(absl::Duration pause);  // false when cancelled
 
   const Options options_;
   CallerProof proof_;
-  const std::shared_ptr<grpc::Channel> channel_;
-  std::unique_ptr<v1::CoordinatorService::Stub> stub_;
+  const std::shared_ptr<grpc::Channel> channel_;  // null: simulated
+  const std::unique_ptr<v1::CoordinatorService::Stub> stub_;
 
   absl::Mutex mu_;
   bool cancelled_ ABSL_GUARDED_BY(mu_) = false;

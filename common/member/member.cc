@@ -28,7 +28,8 @@ absl::StatusOr<std::unique_ptr<Member>> Member::Join(Options options) {
       std::unique_ptr<CoordinatorClient> client,
       CoordinatorClient::Create({.address = options.coordinator,
                                  .clock = options.clock,
-                                 .proof = options.proof}));
+                                 .proof = options.proof,
+                                 .simulated = options.simulated}));
   v1::RegisterRequest registration = MakeRegistration(options);
   TRIBUTARY_ASSIGN_OR_RETURN(v1::RegisterResponse place,
                              TakePlace(options, registration, *client));
@@ -267,7 +268,7 @@ void Member::FollowLocked(const Decide& decide) {
                              return state_.answers() != answers ||
                                     !state_.end().ok();
                            };
-    mu_.Await(absl::Condition(&heard));
+    AwaitFor(&mu_, absl::Condition(&heard), absl::InfiniteDuration());
   }
 }
 

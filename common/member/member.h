@@ -4,7 +4,6 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -12,6 +11,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
+#include "common/host/runtime.h"
 #include "common/job/job_course.h"
 #include "common/member/coordinator_client.h"
 #include "common/member/declaration.h"
@@ -194,7 +194,7 @@ class Member {
   MemberState state_ ABSL_GUARDED_BY(mu_);
   bool leaving_ ABSL_GUARDED_BY(mu_) = false;
 
-  std::thread thread_;
+  Thread thread_;
 };
 
 }  // namespace tributary

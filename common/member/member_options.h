@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
+#include "common/member/simulated_host.h"
 #include "common/wire/identity/caller_proof.h"
 #include "tributary/v1/coordinator_service.pb.h"
 
@@ -53,6 +54,7 @@ struct MemberOptions {
   CallerProof proof;  // of this process
   // Folders below which plans may have checkpoints; empty: anywhere.
   std::vector<std::string> checkpoint_roots;
+  SimulatedHost* simulated = nullptr;  // null: a process of its own
 };
 
 }  // namespace tributary

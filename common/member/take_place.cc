@@ -9,8 +9,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/time/clock.h"
 #include "common/host/address.h"
+#include "common/host/steady_waits.h"
 #include "common/member/place_search.h"
 #include "spdlog/spdlog.h"
 
@@ -24,8 +24,9 @@ constexpr absl::Duration kLogEvery = absl::Seconds(4);
 v1::RegisterRequest MakeRegistration(const Member::Options& options) {
   v1::RegisterRequest request;
   request.set_role(options.role);
-  request.set_host(HostName());
-  request.set_pid(getpid());
+  const SimulatedHost* const simulated = options.simulated;
+  request.set_host(simulated ? simulated->name() : HostName());
+  request.set_pid(simulated ? simulated->pid() : getpid());
   request.set_address(options.address);
   request.set_metrics_address(options.metrics_address);
   request.set_instance(options.instance);
@@ -82,7 +83,7 @@ absl::StatusOr<v1::RegisterResponse> TakePlace(
                    std::string(status.message()));
       logged = now();
     }
-    absl::SleepFor(*pause);
+    SleepSteadily(*pause);
   }
 }
 

@@ -28,25 +28,30 @@
 #include "kernels/ops.h"
 #include "server/service/make_training.h"
 #include "server/service/parameter_server.h"
-#include "server/service/serving_life.h"
+#include "server/service/server_driver.h"
 #include "server/service/shard_memory.h"
 #include "spdlog/spdlog.h"
 
 namespace tributary {
 namespace {
 
-// How often a server reports to the coordinator which ranks it waits for.
-constexpr absl::Duration kReportInterval = absl::Milliseconds(500);
+void SetFigures(const v1::ServerStatusResponse& status,
+                v1::HeartbeatRequest* heartbeat) {
+  heartbeat->set_bytes_sent(status.bytes_sent());
+  heartbeat->set_bytes_received(status.bytes_received());
+  heartbeat->set_optimizer_seconds(status.optimizer_seconds());
+}
 
-// Starts to serve one plan after another, with their checkpoints.
-class Service {
+// Serves one plan after another, with their checkpoints.
+class Service final : public DrivenServer {
  public:
-  Service(Member* member, Ops* ops) : member_(member), ops_(ops) {}
-  ~Service() {
+  Service(Member* member, ParameterServer* server, Ops* ops)
+      : member_(member), server_(*server), ops_(ops) {}
+  ~Service() override {
     if (checkpointer_) checkpointer_->Finish();
   }
 
-  absl::Status Start(const v1::Plan& plan, ParameterServer& server) {
+  absl::Status Start(const v1::Plan& plan) override {
     TRIBUTARY_ASSIGN_OR_RETURN(PartitionPlan partition,
                                MakePartitionPlan(plan));
     ShardSetup setup;
@@ -80,7 +85,7 @@ class Service {
           CheckClaim(ClaimOf(setup.shard, partition, setup.training),
                      ReadAvailableMemory()));
     }
-    return server.Serve(plan, std::move(partition), std::move(setup), restore);
+    return server_.Serve(plan, std::move(partition), std::move(setup), restore);
   }
 
   // Writes the metrics that the shard itself cannot know.
@@ -93,10 +98,32 @@ class Service {
                       {{"shard", absl::StrCat(member_->index())}});
   }
 
-  // Why the job cannot continue.
-  absl::Status fatal() const {
+  absl::Status Fatal() const override {
     absl::MutexLock lock(&mu_);
     return fatal_;
+  }
+
+  absl::Status CutAll(int64_t step) override { return server_.CutAll(step); }
+
+  void ShowWait(const v1::Plan& plan) override {
+    const v1::ServerStatusResponse status = server_.GetStatus();
+    const StepCount count = StepCountOf(job());
+    const auto& ranks = status.waiting_for_ranks();
+    const int64_t next =
+        std::min(count.StepsIn(status.min_version()) + count.steps_an_update,
+                 plan.total_steps());
+    if (ranks.empty()) return member_->display().SetWaitingFor({});
+    member_->display().SetWaitingFor(WaitForRanks(
+        absl::StrCat("step ", next, ": rank ", absl::StrJoin(ranks, ", ")),
+        {ranks.begin(), ranks.end()}, next));
+  }
+
+  void Served() override {
+    const v1::ServerStatusResponse seen = server_.GetStatus();
+    spdlog::info("weights were read {} times, at most {} steps stale",
+                 std::accumulate(seen.staleness().begin(),
+                                 seen.staleness().end(), uint64_t{0}),
+                 seen.max_staleness());
   }
 
  private:
@@ -149,6 +176,7 @@ class Service {
   }
 
   Member* const member_;
+  ParameterServer& server_;
   Ops* const ops_;
   Histogram pause_seconds_{Histogram::SecondsBounds()};
   std::shared_ptr<Checkpointer> checkpointer_;
@@ -157,86 +185,6 @@ class Service {
   mutable absl::Mutex mu_;
   absl::Status fatal_ ABSL_GUARDED_BY(mu_);
 };
-
-void SetFigures(const v1::ServerStatusResponse& status,
-                v1::HeartbeatRequest* heartbeat) {
-  heartbeat->set_bytes_sent(status.bytes_sent());
-  heartbeat->set_bytes_received(status.bytes_received());
-  heartbeat->set_optimizer_seconds(status.optimizer_seconds());
-}
-
-// Shows which step the server waits for, and which ranks.
-void ShowWait(const v1::ServerStatusResponse& status, int64_t total_steps,
-              Member* member) {
-  const StepCount count = StepCountOf(member->job());
-  const auto& ranks = status.waiting_for_ranks();
-  const int64_t next = std::min(
-      count.StepsIn(status.min_version()) + count.steps_an_update, total_steps);
-  if (ranks.empty()) return member->display().SetWaitingFor({});
-  member->display().SetWaitingFor(WaitForRanks(
-      absl::StrCat("step ", next, ": rank ", absl::StrJoin(ranks, ", ")),
-      {ranks.begin(), ranks.end()}, next));
-}
-
-// Hands over the snapshots for a checkpoint of this step, for which the
-// coordinator asks. One that takes the job over asks again.
-void Cut(int64_t step, ParameterServer& server, Member* member,
-         int64_t* last_cut) {
-  if (step == 0 || step == *last_cut) return;
-  *last_cut = step;
-  if (const absl::Status cut = server.CutAll(step); !cut.ok()) {
-    spdlog::warn("there is no checkpoint of step {}: {}", step,
-                 std::string(cut.message()));
-  }
-  member->ReportCut(step);
-}
-
-// Serves the plan until the life goes on.
-void ServePlan(Member& member, ParameterServer& server, const Service& service,
-               ServingLife* life) {
-  const v1::Plan& plan = life->plan();
-  member.StartAt(plan.epoch(), plan.start_step());
-  spdlog::info("serving shard {} of {}, plan epoch {}", member.index(),
-               plan.servers_size(), plan.epoch());
-  int64_t wanted = 0, last_cut = 0;
-  while (true) {
-    const absl::Status news =
-        member.WaitForPlanAfter(plan.epoch(), kReportInterval, wanted);
-    life->OnNews(news, service.fatal());
-    if (life->next() != ServingLife::Next::kServe) break;
-    wanted = member.cut_step();
-    Cut(wanted, server, &member, &last_cut);
-    ShowWait(server.GetStatus(), plan.total_steps(), &member);
-  }
-  const v1::ServerStatusResponse seen = server.GetStatus();
-  spdlog::info("weights were read {} times, at most {} steps stale",
-               std::accumulate(seen.staleness().begin(), seen.staleness().end(),
-                               uint64_t{0}),
-               seen.max_staleness());
-}
-
-absl::Status ServeUntilEnd(Member& member, ParameterServer& server,
-                           Service& service) {
-  ServingLife life;
-  while (true) {
-    switch (life.next()) {
-      case ServingLife::Next::kGetPlan:
-        life.OnPlan(member.GetPlan(life.wanted_epoch()));
-        break;
-      case ServingLife::Next::kStart:
-        life.OnStarted(service.Start(life.plan(), server));
-        break;
-      case ServingLife::Next::kServe:
-        ServePlan(member, server, service, &life);
-        break;
-      case ServingLife::Next::kReportUnreadable:
-        life.OnNews(ReportUnreadable(life.status(), life.plan(), &member));
-        break;
-      case ServingLife::Next::kEnd:
-        return life.status();
-    }
-  }
-}
 
 }  // namespace
 
@@ -297,14 +245,13 @@ absl::Status RunServer(const ServerOptions& options) {
   });
   const LeaveOnSignal leave(member.get(),
                             absl::StrCat("shard ", member->index()));
-  Service service(member.get(), ops.get());
+  Service service(member.get(), server.get(), ops.get());
   const Exporter::Handle metrics =
       exporter->AddSource([&](MetricsWriter* writer) {
         server->WriteMetrics(writer);
         service.WriteMetrics(writer);
       });
-  const absl::Status status = ServeUntilEnd(*member, *server, service);
-  if (!status.ok() && member->end().ok()) member->Fail(status);
+  const absl::Status status = ServeUntilEnd(*member, service);
   server->Shutdown();  // before the objects that its shard calls
   return status;
 }

@@ -31,10 +31,17 @@ Cluster::Cluster(const Scenario& scenario,
       model_(scenario_),
       oracle_(&world_, scenario_, &model_),
       ops_(CreateCpuOps()),
-      context_{scenario_, world_,
-               network_,  disk_,
-               model_,    oracle_,
-               *ops_,     [this](Process* p, auto& s) { Exited(p, s); }} {}
+      context_{
+          scenario_, world_, fibers_,
+          network_,  disk_,  model_,
+          oracle_,   *ops_,  [this](Process* p, auto& s) { Exited(p, s); }},
+      fibers_(&world_) {}
+
+bool Cluster::Step() {
+  if (!world_.Step()) return false;
+  fibers_.Settle();
+  return true;
+}
 
 bool Cluster::IsServer(const Process* process) const {
   return std::find(servers_.begin(), servers_.end(), process) != servers_.end();

@@ -25,6 +25,9 @@ class Cluster {
           const std::function<void(const std::string&)>& trace);
   ~Cluster() { network_.Close(); }
 
+  // The next event and what follows from it; false when there is none.
+  bool Step();
+
   // Starts all processes of a job that continues from this step.
   void Boot(int64_t start_step);
   void StartServer(int index, bool spare);
@@ -84,6 +87,7 @@ class Cluster {
   uint64_t job_id_ = 0;
   int64_t start_step_ = 0;
   std::optional<v1::CoordinatorState> kept_;  // saved by the coordinator
+  Fibers fibers_;  // ends before the processes, which they use
 };
 
 }  // namespace tributary::simulation

@@ -257,7 +257,7 @@ Outcome Simulation::Run() {
                  network_.HealAll();
                });
   cluster_.Boot(0);
-  while (world_.violation().empty() && world_.Step()) {
+  while (world_.violation().empty() && cluster_.Step()) {
     if (!over_since_ && cluster_.coordinator()->over()) {
       over_since_ = world_.now();
       CheckEnd();

@@ -9,6 +9,7 @@
 #include "tests/simulation/job/model.h"
 #include "tests/simulation/job/oracle.h"
 #include "tests/simulation/job/scenario.h"
+#include "tests/simulation/world/fibers.h"
 #include "tests/simulation/world/network.h"
 #include "tests/simulation/world/world.h"
 
@@ -18,6 +19,7 @@ namespace tributary::simulation {
 struct Context {
   const Scenario& scenario;
   World& world;
+  Fibers& fibers;
   Network& network;
   Disk& disk;
   Model& model;

@@ -20,7 +20,7 @@ namespace tributary::simulation {
 // (leases; manifests and final weights) as events.
 class SimulatedCoordinator final : public Process {
  public:
-  static constexpr char kAddress[] = "coordinator";
+  static constexpr char kAddress[] = "coordinator:1";
 
   // The constructor fills in `clock`.
   SimulatedCoordinator(int64_t pid, Context* context,

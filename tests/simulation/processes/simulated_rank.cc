@@ -4,31 +4,19 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/check.h"
 #include "common/checkpoint/files/residual_file.h"
 #include "common/checkpoint/restore.h"
 #include "common/job/job_options.h"
-#include "common/member/report_checkpoint.h"
+#include "common/member/declaration.h"
 #include "common/plan/plan_codec.h"
+#include "common/status/status_macros.h"
 #include "tests/simulation/world/micros.h"
 
 namespace tributary::simulation {
 namespace {
-
-v1::RegisterRequest Registration(const SimulatedRank::Options& options,
-                                 const Process& process) {
-  v1::RegisterRequest request;
-  request.set_role(v1::ROLE_WORKER);
-  request.set_instance(absl::StrCat(
-      process.name(), "-", process.pid(),
-      options.adopted ? absl::StrCat("-", *options.wanted_index) : ""));
-  request.set_host(process.name());
-  request.set_pid(process.pid());
-  // Two kinds of machines, which compute equal gradients nevertheless.
-  request.set_arithmetic(process.pid() % 2 == 0 ? "even" : "odd");
-  if (options.wanted_index) request.set_wanted_index(*options.wanted_index);
-  return request;
-}
 
 ApplyMode ModeOf(const Scenario& scenario) {
   if (!scenario.gathers()) return ApplyMode::kSeparate;
@@ -44,175 +32,206 @@ SimulatedRank::SimulatedRank(Context* context, Process* process,
       process_(process),
       options_(std::move(options)),
       mode_(ModeOf(context->scenario)),
-      member_({.world = &context->world,
-               .network = &context->network,
-               .process = process,
-               .registration = Registration(options_, *process),
-               .on_joined = [this](const absl::Status& s) { Joined(s); },
-               .on_news = [this] { OnNews(); }}),
+      host_(context, process),
       client_(context, process),
-      life_({.lease_micros = context->scenario.lease_ms * kMilli}),
       gradient_(context->model.Initial()) {}
+
+void SimulatedRank::Start() {
+  context_->fibers.Start(process_, [this] {
+    const absl::Status status = Live();
+    LetGo();
+    options_.on_end(status);
+  });
+}
 
 void SimulatedRank::LetGo() {
   ended_ = true;
   DropCheckpointer();
-  member_.Leave();
   client_.Drop();
 }
 
-void SimulatedRank::End(const absl::Status& status) {
-  if (ended_) return;
-  LetGo();
-  options_.on_end(status);
-}
-
-void SimulatedRank::Joined(const absl::Status& status) {
-  if (!status.ok()) return End(status);
-  rank_ = member_.index();
-  Live();
-}
-
-void SimulatedRank::OnNews() {
-  if (ended_) return;
-  for (uint32_t rank : member_.state().adopt_ranks()) {
+void SimulatedRank::Adopt(const std::vector<uint32_t>& ranks) {
+  for (const uint32_t rank : ranks) {
     SimulatedRank*& adopted = adopted_[rank];
     if (adopted == nullptr || adopted->ended()) {
       adopted = options_.on_adopt(rank);
     }
   }
-  if (awaits_plan_) {
-    const absl::Status news = member_.state().NewsAfter(plan_.epoch());
-    if (absl::IsDeadlineExceeded(news)) return;
-    awaits_plan_ = false;
-    life_.Replanned(news);
-  }
-  at_gate_ ? NextStep() : Live();
 }
 
-void SimulatedRank::Live() {
-  using Act = RankLife::Act;
-  const Act act = life_.Next(&member_.state(), context_->world.now());
-  switch (act) {
-    case Act::kDeclareModel:
-      return DeclareModel();
-    case Act::kGetPlan:
-      return GetPlan();
-    case Act::kTrain:
-      return Train();
-    case Act::kCancel:
-      return Trained(absl::CancelledError("the plan or the job is over"));
-    case Act::kFail:
-      doing_ = "reports its error";
-      return member_.Fail(life_.status(), [this] { End(life_.status()); });
-    case Act::kEnd:
-      return End(life_.status());
-    case Act::kWait:
-      return member_.Nudge();
-    case Act::kReportUnreadable:
-      return ReportUnreadable();
-    case Act::kGiveWeights:
-      context_->world.Violate("a rank of a job with servers has no weights");
+absl::StatusOr<std::unique_ptr<Member>> SimulatedRank::Join() {
+  MemberOptions options;
+  options.coordinator = SimulatedCoordinator::kAddress;
+  options.role = v1::ROLE_WORKER;
+  options.instance = absl::StrCat(process_->name(), "-", process_->pid(), "-",
+                                  options_.number);
+  options.wanted_index = options_.wanted_index;
+  options.clock = context_->world.clock();
+  options.simulated = &host_;
+  options.callbacks.on_end = [this](const absl::Status& status) {
+    canceller_.Cancel(status.ok() ? absl::CancelledError("the job is done")
+                                  : status);
+  };
+  options.callbacks.on_new_plan = [this](uint64_t epoch) {
+    canceller_.CancelBefore(epoch);
+  };
+  options.callbacks.on_adopt = [this](const std::vector<uint32_t>& ranks) {
+    Adopt(ranks);
+  };
+  return Member::Join(std::move(options));
+}
+
+absl::Status SimulatedRank::Live() {
+  TRIBUTARY_ASSIGN_OR_RETURN(const std::unique_ptr<Member> member, Join());
+  const absl::Cleanup gone = [this] { member_ = nullptr; };
+  member_ = member.get();
+  rank_ = member->index();
+  TRIBUTARY_TRACE(context_->world, process_->name(), " (pid ", process_->pid(),
+                  ") has place ", *rank_, " as incarnation ",
+                  member->incarnation());
+  RankDriver driver(
+      {.life = {.lease_micros = context_->scenario.lease_ms * kMilli}}, member_,
+      this);
+  while (true) {
+    doing_ = finished_ ? "waits for the end" : "waits for a plan";
+    TRIBUTARY_ASSIGN_OR_RETURN(const bool trains, driver.Follow());
+    if (!trains) return driver.status();
+    const absl::Status status = Train(driver.plan());
+    TRIBUTARY_TRACE(context_->world, process_->name(), ", rank ", *rank_, ", ",
+                    Doing(), " in plan epoch ", epoch(), ": ",
+                    status.ToString());
+    finished_ = status.ok();
+    driver.Trained(status);
   }
 }
 
-void SimulatedRank::DeclareModel() {
+absl::Status SimulatedRank::Declare() {
   doing_ = "declares the model";
-  v1::DeclareModelRequest declaration;
-  ToProto(context_->model.parameters(), declaration.mutable_parameters());
-  declaration.set_total_steps(context_->scenario.steps);
-  declaration.set_steps_per_epoch(context_->scenario.steps);
-  member_.DeclareModel(
-      declaration, [this](const absl::StatusOr<v1::DeclareModelResponse>& s) {
-        life_.Declared(s.status());
-        Live();
-      });
+  // Two kinds of machines, which compute equal gradients nevertheless.
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      recomputes_,
+      member_->DeclareArithmetic(process_->pid() % 2 == 0 ? "even" : "odd"));
+  Declaration declaration;
+  declaration.parameters = context_->model.parameters();
+  declaration.total_steps = context_->scenario.steps;
+  declaration.steps_per_epoch = context_->scenario.steps;
+  return member_->DeclareModel(declaration);
 }
 
-void SimulatedRank::GetPlan() {
-  doing_ = "waits for a plan";
-  member_.GetPlan(life_.epoch() + 1, [this](absl::StatusOr<v1::Plan> plan) {
-    if (plan.ok()) plan_ = *std::move(plan);
-    life_.Planned(plan.status(), plan_.epoch());
-    Live();
-  });
+void SimulatedRank::EndPlan() {
+  client_.Drop();
+  DropCheckpointer();
+  finished_ = false;
+}
+
+absl::Status SimulatedRank::GiveWeights() {
+  context_->world.Violate("a rank of a job with servers has no weights");
+  return absl::UnimplementedError("no weights");
 }
 
 // ---- training under a plan
 
-SimulatedClient::Done SimulatedRank::Then(std::function<void()> then) {
-  return [this, then = std::move(then)](const absl::Status& status) {
-    status.ok() ? then() : Trained(status);
-  };
+absl::Status SimulatedRank::Await(
+    const std::function<void(SimulatedClient::Done)>& call) {
+  if (!cancelled_.ok()) return cancelled_;
+  // The call may end after this thread.
+  const auto result = std::make_shared<std::optional<absl::Status>>();
+  call([result](const absl::Status& status) { *result = status; });
+  context_->fibers.Await(
+      [&] { return result->has_value() || !cancelled_.ok(); });
+  if (result->has_value()) return **result;
+  client_.Drop();
+  return cancelled_;
 }
 
-void SimulatedRank::Train() {
+absl::Status SimulatedRank::Train(const v1::Plan& plan) {
+  plan_ = plan;
+  cancelled_ = absl::OkStatus();
+  canceller_.Attach(
+      [this](const std::string& why) {
+        cancelled_ = absl::CancelledError(why);
+      },
+      plan_.epoch());
+  const absl::Status status = TrainUnderPlan();
+  canceller_.Detach();
+  client_.Drop();
+  if (status.ok() && checkpointer_ &&
+      LeavesCheckpointAtEnd(JobOf(context_->scenario), plan_.start_step(),
+                            step_)) {
+    WriteResidual();
+  }
+  return status;
+}
+
+absl::Status SimulatedRank::TrainUnderPlan() {
+  TRIBUTARY_RETURN_IF_ERROR(Begin());
+  TRIBUTARY_TRACE(context_->world, process_->name(), ", rank ", *rank_,
+                  ", goes on after step ", step_, " of plan epoch ", epoch());
+  while (step_ < context_->scenario.steps) {
+    doing_ = "is at the gate";
+    const absl::Status may_begin = member_->BeginStep(step_ + 1);
+    if (may_begin.ok() || absl::IsCancelled(may_begin)) WriteIfAsked();
+    if (absl::IsCancelled(may_begin)) return absl::OkStatus();
+    TRIBUTARY_RETURN_IF_ERROR(may_begin);
+    TRIBUTARY_RETURN_IF_ERROR(Compute());
+    TRIBUTARY_RETURN_IF_ERROR(FinishStep());
+  }
+  return absl::OkStatus();
+}
+
+// Learns where the job stands and takes the weights.
+absl::Status SimulatedRank::Begin() {
   doing_ = "reads its progress";
   step_ = 0;
-  client_.Begin(plan_, {*rank_, member_.incarnation(), member_.recomputes()});
-  client_.ReadProgress([this](const absl::StatusOr<RankProgress>& progress) {
-    if (!progress.ok()) return Trained(progress.status());
-    progress_ = *progress;
-    if (progress_.initialized || *rank_ != 0) return PullStart();
+  client_.Begin(plan_, {*rank_, member_->incarnation(), recomputes_});
+  TRIBUTARY_RETURN_IF_ERROR(Await([this](const SimulatedClient::Done& done) {
+    client_.ReadProgress([this, done](const absl::StatusOr<RankProgress>& got) {
+      if (got.ok()) progress_ = *got;
+      done(got.status());
+    });
+  }));
+  if (!progress_.initialized && *rank_ == 0) {
     doing_ = "gives first weights";
-    client_.Initialize(Then([this] { PullStart(); }));
-  });
-}
-
-void SimulatedRank::PullStart() {
+    TRIBUTARY_RETURN_IF_ERROR(Await([this](const SimulatedClient::Done& done) {
+      client_.Initialize(done);
+    }));
+  }
   doing_ = "pulls";
   const std::optional<int64_t> finished = FinishedBeforePull(mode_, progress_);
   if (finished) StartAt(*finished);
-  client_.Pull(StartingWeights(mode_, progress_), Then([this, finished] {
-                 if (!finished) StartAt(client_.oldest_version());
-                 const absl::Status restored = StartResidual();
-                 if (!restored.ok()) return Trained(restored);
-                 TRIBUTARY_TRACE(context_->world, process_->name(), ", rank ",
-                                 *rank_, ", goes on after step ", step_,
-                                 " of plan epoch ", epoch());
-                 NextStep();
-               }));
+  TRIBUTARY_RETURN_IF_ERROR(Await([this](const SimulatedClient::Done& done) {
+    client_.Pull(StartingWeights(mode_, progress_), done);
+  }));
+  if (!finished) StartAt(client_.oldest_version());
+  return StartResidual();
 }
 
-void SimulatedRank::NextStep() {
-  doing_ = "is at the gate";
-  at_gate_ = false;
-  if (step_ >= context_->scenario.steps) return Trained(absl::OkStatus());
-  const std::optional<absl::Status> may_begin =
-      member_.state().TryToBegin(step_ + 1);
-  if (!may_begin) {
-    at_gate_ = true;
-    return member_.Nudge();
-  }
-  if (may_begin->ok() || absl::IsCancelled(*may_begin)) WriteIfAsked();
-  if (absl::IsCancelled(*may_begin)) return Trained(absl::OkStatus());
-  if (!may_begin->ok()) return Trained(*may_begin);
-  Compute();
-}
-
-void SimulatedRank::Compute() {
+absl::Status SimulatedRank::Compute() {
   doing_ = "computes";
   context_->oracle.Residual(*rank_, step_, residual_);
   context_->model.Gradient(*rank_, step_, client_.weights(), &gradient_);
   const int64_t mean = context_->scenario.compute_micros[*rank_];
-  context_->world.After(
-      context_->world.random().Between(mean / 2, mean * 3 / 2), process_,
-      World::Kind::kWork, [this, mine = computing_] {
-        if (!ended_ && mine == computing_) Push();
-      });
-}
-
-void SimulatedRank::Push() {
+  context_->fibers.Sleep(
+      context_->world.random().Between(mean / 2, mean * 3 / 2),
+      World::Kind::kWork);
   doing_ = "pushes";
-  client_.PushPull(step_, gradient_, Then([this] { FinishStep(); }));
+  return Await([this](const SimulatedClient::Done& done) {
+    client_.PushPull(step_, gradient_, done);
+  });
 }
 
-void SimulatedRank::FinishStep() {
+absl::Status SimulatedRank::FinishStep() {
   const std::optional<WantedWeights> wanted =
       CatchUp(mode_, step_ + 1, client_.newest_version());
-  if (!wanted) return Report(step_ + 1);
+  if (!wanted) {
+    Report(step_ + 1);
+    return absl::OkStatus();
+  }
   doing_ = "catches up";
-  client_.Pull(*wanted, Then([this] { Report(client_.oldest_version()); }));
+  TRIBUTARY_RETURN_IF_ERROR(Await(
+      [&](const SimulatedClient::Done& done) { client_.Pull(*wanted, done); }));
+  Report(client_.oldest_version());
+  return absl::OkStatus();
 }
 
 void SimulatedRank::Report(int64_t finished) {
@@ -222,29 +241,10 @@ void SimulatedRank::Report(int64_t finished) {
     report.set_epoch(1);
     report.set_samples(
         finished == step_ + 1 ? context_->model.Samples(*rank_, step) : 0);
-    member_.state().ReportStep(report);
+    member_->ReportStep(report);
   }
   step_ = finished;
   AddToResidual();
-  NextStep();
-}
-
-void SimulatedRank::Trained(const absl::Status& status) {
-  TRIBUTARY_TRACE(context_->world, process_->name(), ", rank ", *rank_, ", ",
-                  Doing(), " in plan epoch ", epoch(), ": ", status.ToString());
-  doing_ = status.ok() ? "waits for the end" : "waits for news";
-  client_.Drop();
-  if (!status.ok()) {
-    DropCheckpointer();
-  } else if (checkpointer_ &&
-             LeavesCheckpointAtEnd(JobOf(context_->scenario),
-                                   plan_.start_step(), step_)) {
-    WriteResidual();
-  }
-  at_gate_ = false;
-  ++computing_;
-  life_.Trained(status);
-  Live();
 }
 
 // ---- the residual
@@ -254,9 +254,8 @@ absl::Status SimulatedRank::StartResidual() {
   if (!context_->scenario.residuals) return absl::OkStatus();
   checkpointer_ = std::make_shared<SimulatedCheckpointer>(
       context_, process_, ResidualSeriesOf(plan_, static_cast<int>(*rank_)),
-      /*num_blocks=*/1, [this](const v1::CheckpointReport& report) {
-        if (!ended_) ReportCheckpoint(report);
-      });
+      /*num_blocks=*/1,
+      [this](const v1::CheckpointReport& report) { ReportCheckpoint(report); });
   residual_.assign(context_->model.parameters()[0].size(), 0);
   written_ = 0;
   if (plan_.restore_from().empty()) return absl::OkStatus();
@@ -282,7 +281,7 @@ void SimulatedRank::AddToResidual() {
 }
 
 void SimulatedRank::WriteIfAsked() {
-  if (member_.state().TakeAskedCheckpoint(step_) && checkpointer_) {
+  if (member_->TakeAskedCheckpoint(step_) && checkpointer_) {
     WriteResidual();
   }
 }
@@ -305,14 +304,7 @@ void SimulatedRank::DropCheckpointer() {
 }
 
 void SimulatedRank::ReportCheckpoint(const v1::CheckpointReport& report) {
-  member_.state().ReportCheckpoint(report);
-  member_.Nudge();
-}
-
-void SimulatedRank::ReportUnreadable() {
-  doing_ = "waits for a plan that begins with another checkpoint";
-  awaits_plan_ = true;
-  ReportCheckpoint(UnreadableReport(life_.status(), plan_));
+  if (member_ != nullptr) member_->ReportCheckpoint(report);
 }
 
 std::string SimulatedRank::Doing() const {

@@ -9,57 +9,58 @@
 #include <string>
 #include <vector>
 
+#include "common/member/member.h"
 #include "tests/simulation/job/context.h"
-#include "tests/simulation/processes/member_agent.h"
+#include "tests/simulation/processes/member_host.h"
 #include "tests/simulation/processes/simulated_checkpointer.h"
 #include "tests/simulation/processes/simulated_client.h"
 #include "tributary/v1/plan.pb.h"
-#include "worker/rank/session/rank_life.h"
+#include "worker/rank/session/canceller.h"
+#include "worker/rank/session/rank_driver.h"
 
 namespace tributary::simulation {
 
-// One rank's work: performs the acts of its RankLife in events, as RankWork,
-// Trainer and ParameterServerSynchronizer do on threads.
-class SimulatedRank {
+// One rank's program: trains under the plans of its RankDriver, as RankWork,
+// Trainer and ParameterServerSynchronizer do.
+class SimulatedRank final : public DrivenRank {
  public:
   struct Options {
     std::optional<uint32_t> wanted_index;
-    bool adopted = false;
+    size_t number = 0;  // among the ranks that this process has started
     // Called when the coordinator wants this process to take over another rank.
     std::function<SimulatedRank*(uint32_t rank)> on_adopt;
     std::function<void(const absl::Status&)> on_end;
   };
   SimulatedRank(Context* context, Process* process, Options options);
 
-  void Start() { member_.Join(); }
-  // Drops all of its future events.
+  void Start();
+  // Its process dies.
   void LetGo();
 
   bool ended() const { return ended_; }
   std::optional<uint32_t> rank() const { return rank_; }
-  uint64_t epoch() const { return life_.epoch(); }
+  uint64_t epoch() const { return plan_.epoch(); }
   // True when it waits only for answers of servers.
   bool WaitsForServers() const { return client_.waits(); }
   // True when it has finished all steps and waits for the others.
-  bool Finished() const { return life_.finished(); }
+  bool Finished() const { return finished_; }
   // "pushes, step 3"
   std::string Doing() const;
 
  private:
-  void Joined(const absl::Status& status);
-  void OnNews();
-  void Live();  // performs the next act
-  void DeclareModel();
-  void GetPlan();
-  void Train();
-  void PullStart();
-  void NextStep();
-  void Compute();
-  void Push();
-  void FinishStep();
+  absl::Status Declare() override;
+  void EndPlan() override;
+  absl::Status GiveWeights() override;
+
+  absl::StatusOr<std::unique_ptr<Member>> Join();
+  // From its place to the end of the job.
+  absl::Status Live();
+  absl::Status Train(const v1::Plan& plan);
+  absl::Status TrainUnderPlan();
+  absl::Status Begin();
+  absl::Status Compute();
+  absl::Status FinishStep();
   void Report(int64_t finished);
-  void Trained(const absl::Status& status);
-  void ReportUnreadable();
   void ReportCheckpoint(const v1::CheckpointReport& report);
   // As ResidualCheckpoints.
   absl::Status StartResidual();
@@ -67,36 +68,36 @@ class SimulatedRank {
   void WriteIfAsked();
   void WriteResidual();
   void DropCheckpointer();
-  void End(const absl::Status& status);
 
-  // Calls `then` after a success, and ends the training after an error.
-  SimulatedClient::Done Then(std::function<void()> then);
+  // Waits for a call of the client, or until the plan or the job ends.
+  absl::Status Await(const std::function<void(SimulatedClient::Done)>& call);
   void StartAt(int64_t step) {
     step_ = step;
-    member_.state().StartAt(life_.epoch(), step, progress_.begun);
+    member_->StartAt(plan_.epoch(), step, progress_.begun);
   }
+  void Adopt(const std::vector<uint32_t>& ranks);
 
   Context* const context_;
   Process* const process_;
   const Options options_;
   const ApplyMode mode_;
-  MemberAgent member_;
+  MemberHost host_;
   SimulatedClient client_;
-  RankLife life_;
+  Canceller canceller_;
+  Member* member_ = nullptr;  // while it lives
   std::optional<uint32_t> rank_;
-  bool ended_ = false;
+  bool recomputes_ = false;
+  bool ended_ = false, finished_ = false;
   const char* doing_ = "joins";
 
   v1::Plan plan_;
+  absl::Status cancelled_;  // why the training under the plan is in vain
   RankProgress progress_;
-  bool at_gate_ = false;   // asks whether the next step may begin
-  int64_t computing_ = 0;  // invalidates the end of an earlier computation
   int64_t step_ = 0;
   Tensors gradient_;
   std::vector<float> residual_;  // of the first parameter
   int64_t written_ = 0;          // step of the last checkpoint
   std::shared_ptr<SimulatedCheckpointer> checkpointer_;
-  bool awaits_plan_ = false;  // after a checkpoint that it cannot read
   std::map<uint32_t, SimulatedRank*> adopted_;  // until they end
 };
 

@@ -3,32 +3,19 @@
 
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/checkpoint/restore.h"
-#include "common/member/report_checkpoint.h"
+#include "common/status/status_macros.h"
 #include "server/service/make_training.h"
 #include "tests/simulation/world/micros.h"
 
 namespace tributary::simulation {
 namespace {
 
-using Next = ServingLife::Next;
-
 // As in ParameterServer.
 constexpr int64_t kTick = 100 * kMilli;
-
-v1::RegisterRequest Registration(const SimulatedServer::Options& options,
-                                 int64_t pid, const std::string& name) {
-  v1::RegisterRequest request;
-  request.set_role(v1::ROLE_SERVER);
-  request.set_instance(absl::StrCat(name, "-", pid));
-  request.set_host(name);
-  request.set_pid(pid);
-  request.set_address(options.address);
-  if (options.wanted_index) request.set_wanted_index(*options.wanted_index);
-  return request;
-}
 
 }  // namespace
 
@@ -37,30 +24,18 @@ SimulatedServer::SimulatedServer(int64_t pid, std::string name,
     : Process(pid, std::move(name)),
       context_(context),
       options_(std::move(options)),
-      member_({.world = &context->world,
-               .network = &context->network,
-               .process = this,
-               .registration = Registration(options_, pid, this->name()),
-               .on_joined =
-                   [this](const absl::Status& status) {
-                     if (!status.ok()) {
-                       return context_->on_exit(this, status);
-                     }
-                     index_ = member_.index();
-                     Proceed();
-                   },
-               .on_news = [this] { OnNews(); }}) {}
+      host_(context, this) {}
 
 SimulatedServer::~SimulatedServer() = default;
 
 void SimulatedServer::Start() {
   context_->network.Listen(options_.address, this);
-  member_.Join();
+  context_->fibers.Start(this, [this] { context_->on_exit(this, Live()); });
   Tick();
 }
 
 void SimulatedServer::LetGo() {
-  member_.Leave();
+  context_->fibers.Kill(this);
   checkpointer_.reset();
   serving_.reset();
 }
@@ -91,105 +66,122 @@ void SimulatedServer::Tick() {
   });
 }
 
+absl::StatusOr<std::unique_ptr<Member>> SimulatedServer::Join() {
+  MemberOptions options;
+  options.coordinator = SimulatedCoordinator::kAddress;
+  options.role = v1::ROLE_SERVER;
+  options.address = options_.address;
+  options.instance = absl::StrCat(name(), "-", pid());
+  options.wanted_index = options_.wanted_index;
+  options.clock = context_->world.clock();
+  options.simulated = &host_;
+  return Member::Join(std::move(options));
+}
+
+absl::Status SimulatedServer::Live() {
+  TRIBUTARY_ASSIGN_OR_RETURN(const std::unique_ptr<Member> member, Join());
+  const absl::Cleanup gone = [this] { member_ = nullptr; };
+  member_ = member.get();
+  index_ = member->index();
+  TRIBUTARY_TRACE(context_->world, name(), " (pid ", pid(), ") has place ",
+                  *index_, " as incarnation ", member->incarnation());
+  const absl::Status status = ServeUntilEnd(*member, *this);
+  CloseCheckpointer();
+  return status;
+}
+
 // ---- plans
 
-void SimulatedServer::Proceed() {
-  switch (life_.next()) {
-    case Next::kGetPlan:
-      return member_.GetPlan(life_.wanted_epoch(),
-                             [this](absl::StatusOr<v1::Plan> plan) {
-                               life_.OnPlan(std::move(plan));
-                               Proceed();
-                             });
-    case Next::kStart:
-      return CloseCheckpointer();
-    case Next::kServe:
-      member_.state().StartAt(life_.plan().epoch(), life_.plan().start_step());
-      return OnNews();
-    case Next::kReportUnreadable:
-      Report(UnreadableReport(life_.status(), life_.plan()));
-      return OnNews();
-    case Next::kEnd:
-      return End(life_.status());
-  }
-}
-
-void SimulatedServer::OnNews() {
-  const Next before = life_.next();
-  if (before != Next::kServe && before != Next::kReportUnreadable) return;
-  life_.OnNews(member_.state().NewsAfter(life_.plan().epoch()));
-  if (life_.next() != before) return Proceed();
-  if (before == Next::kServe) Cut();
-}
-
-void SimulatedServer::Cut() {
-  const int64_t step = member_.state().cut_step();
-  if (step == 0 || step == last_cut_ || !serving_) return;
-  last_cut_ = step;
+absl::Status SimulatedServer::CutAll(int64_t step) {
   const absl::Status cut = serving_->served().store().CutAll(step);
   if (!cut.ok()) {
     context_->world.Violate(absl::StrCat(
         name(), " has no snapshot of the last step: ", cut.message()));
   }
-  member_.state().ReportCut(step);
-}
-
-void SimulatedServer::End(const absl::Status& status) {
-  if (status.ok() || !member_.state().end().ok()) {
-    return context_->on_exit(this, status);
-  }
-  member_.Fail(status, [this, status] { context_->on_exit(this, status); });
+  return cut;
 }
 
 void SimulatedServer::CloseCheckpointer() {
-  if (!checkpointer_) return Prepare();
-  checkpointer_->Finish([this] { Prepare(); });
-}
-
-void SimulatedServer::Prepare() {
-  const v1::Plan& plan = life_.plan();
+  if (!checkpointer_) return;
+  const auto finished = std::make_shared<bool>(false);
+  checkpointer_->Finish([finished] { *finished = true; });
+  context_->fibers.Await([&finished] { return *finished; });
   checkpointer_.reset();
-  std::optional<WholeState> restored;
-  const auto shard = static_cast<int>(member_.index());
-  if (shard >= plan.servers_size()) {
-    return context_->world.Violate(absl::StrCat(
-        name(), " has a plan for ", plan.servers_size(), " servers"));
-  }
-  const bool has_blocks =
-      !context_->model.Cut(plan.servers_size()).blocks(shard).empty();
-  if (!plan.restore_from().empty() && has_blocks) {
-    absl::StatusOr<WholeState> whole = context_->disk.Read(
-        plan.restore_from(), context_->model.parameters(),
-        Optimizer(context_->scenario.optimizer).state_names().size());
-    if (!whole.ok()) {  // the next plan starts from another checkpoint
-      if (!context_->disk.damaged()) {
-        return context_->world.Violate(absl::StrCat(
-            "a checkpoint that nobody has damaged cannot be read: ",
-            std::string(whole.status().message())));
-      }
-      life_.OnStarted(Unreadable(whole.status()));
-      return Proceed();
-    }
-    context_->oracle.Checkpoint(*whole);
-    restored = *std::move(whole);
-  }
-  if (const auto ended = std::exchange(serving_, nullptr)) {
-    ended->served().End();
-    if (ended->served().store().waiting_calls() > 0) {
-      context_->world.Violate("calls wait in a plan that is over");
-    }
-  }
-  After(context_->world.random().Scale(kMilli, 30 * kMilli), World::Kind::kWork,
-        [this, restored] { Serve(restored); });
 }
 
-ShardSetup SimulatedServer::MakeSetup(const PartitionPlan& partition) {
+absl::StatusOr<std::optional<WholeState>> SimulatedServer::Restored(
+    const v1::Plan& plan) {
+  const PartitionPlan partition = context_->model.Cut(plan.servers_size());
+  if (plan.restore_from().empty() ||
+      partition.blocks(static_cast<int>(*index_)).empty()) {
+    return std::nullopt;
+  }
+  absl::StatusOr<WholeState> whole = context_->disk.Read(
+      plan.restore_from(), context_->model.parameters(),
+      Optimizer(context_->scenario.optimizer).state_names().size());
+  if (!whole.ok()) {  // the next plan starts from another checkpoint
+    if (!context_->disk.damaged()) {
+      context_->world.Violate(
+          absl::StrCat("a checkpoint that nobody has damaged cannot be read: ",
+                       std::string(whole.status().message())));
+    }
+    return Unreadable(whole.status());
+  }
+  context_->oracle.Checkpoint(*whole);
+  return *std::move(whole);
+}
+
+void SimulatedServer::EndPlan() {
+  const auto ended = std::exchange(serving_, nullptr);
+  if (!ended) return;
+  ended->served().End();
+  if (ended->served().store().waiting_calls() > 0) {
+    context_->world.Violate("calls wait in a plan that is over");
+  }
+}
+
+absl::Status SimulatedServer::Start(const v1::Plan& plan) {
+  plan_ = plan;
+  CloseCheckpointer();
+  if (static_cast<int>(*index_) >= plan.servers_size()) {
+    context_->world.Violate(absl::StrCat(name(), " has a plan for ",
+                                         plan.servers_size(), " servers"));
+    return absl::InternalError("no shard");
+  }
+  TRIBUTARY_ASSIGN_OR_RETURN(const std::optional<WholeState> restored,
+                             Restored(plan));
+  EndPlan();
+  context_->fibers.Sleep(context_->world.random().Scale(kMilli, 30 * kMilli),
+                         World::Kind::kWork);
+  PartitionPlan partition = context_->model.Cut(plan.servers_size());
+  ShardSetup setup = MakeSetup(plan, partition);
+  auto serving = std::make_shared<CheckedPlan>(
+      context_, plan, std::move(partition), std::move(setup),
+      [this](const v1::StatisticsRequest& request) { Ask(request); });
+  if (restored) {
+    TRIBUTARY_RETURN_IF_ERROR(serving->served().store().Restore(
+        plan.start_step(), [&restored](const Block& block, float* weights,
+                                       const std::vector<float*>& state) {
+          restored->CopyOut(block, weights, state);
+          return absl::OkStatus();
+        }));
+  }
+  serving_ = std::move(serving);
+  serving_->CallAsFormerHolders();
+  TRIBUTARY_TRACE(context_->world, name(), " serves shard ", *index_,
+                  " of plan epoch ", plan.epoch(), " after step ",
+                  plan.start_step());
+  return absl::OkStatus();
+}
+
+ShardSetup SimulatedServer::MakeSetup(const v1::Plan& plan,
+                                      const PartitionPlan& partition) {
   const Scenario& scenario = context_->scenario;
   absl::StatusOr<ShardTraining> training =
-      MakeTraining(JobOf(scenario), life_.plan().total_steps());
+      MakeTraining(JobOf(scenario), plan.total_steps());
   TRIBUTARY_CHECK(training.ok());
   ShardSetup setup;
-  setup.shard = static_cast<int>(member_.index());
+  setup.shard = static_cast<int>(*index_);
   setup.training = *std::move(training);
   setup.training.optimizer = scenario.optimizer;
   if (scenario.adds_early) setup.training.summation.group = 1;
@@ -202,7 +194,7 @@ ShardSetup SimulatedServer::MakeSetup(const PartitionPlan& partition) {
   };
   checkpointer_ = std::make_shared<SimulatedCheckpointer>(
       context_, this,
-      SeriesOf(life_.plan(), partition, setup.shard,
+      SeriesOf(plan, partition, setup.shard,
                Optimizer(scenario.optimizer).state_names()),
       partition.blocks(setup.shard).size(),
       [this](const v1::CheckpointReport& report) { Report(report); });
@@ -211,32 +203,6 @@ ShardSetup SimulatedServer::MakeSetup(const PartitionPlan& partition) {
     keep->Take(cut);
   };
   return setup;
-}
-
-void SimulatedServer::Serve(const std::optional<WholeState>& restored) {
-  const v1::Plan& plan = life_.plan();
-  PartitionPlan partition = context_->model.Cut(plan.servers_size());
-  ShardSetup setup = MakeSetup(partition);
-  auto serving = std::make_shared<CheckedPlan>(
-      context_, plan, std::move(partition), std::move(setup),
-      [this](const v1::StatisticsRequest& request) { Ask(request); });
-  if (restored) {
-    const absl::Status status = serving->served().store().Restore(
-        plan.start_step(), [&restored](const Block& block, float* weights,
-                                       const std::vector<float*>& state) {
-          restored->CopyOut(block, weights, state);
-          return absl::OkStatus();
-        });
-    if (!status.ok()) return End(status);
-  }
-  serving_ = std::move(serving);
-  serving_->CallAsFormerHolders();
-  last_cut_ = 0;
-  TRIBUTARY_TRACE(context_->world, name(), " serves shard ", member_.index(),
-                  " of plan epoch ", plan.epoch(), " after step ",
-                  plan.start_step());
-  life_.OnStarted(absl::OkStatus());
-  Proceed();
 }
 
 // ---- calls
@@ -254,8 +220,8 @@ void SimulatedServer::ReadStatistics(const v1::StatisticsRequest& request,
 void SimulatedServer::Ask(const v1::StatisticsRequest& request) {
   constexpr RetryPolicy kPolicy = kPeerRetryPolicy;
   context_->network.Call(
-      this, life_.plan().servers(static_cast<int>(request.shard())),
-      "statistics", World::Kind::kWork,
+      this, plan_.servers(static_cast<int>(request.shard())), "statistics",
+      World::Kind::kWork,
       absl::ToInt64Microseconds(kPolicy.hold + kPolicy.margin),
       &SimulatedServer::ReadStatistics, request,
       [=, this](absl::StatusOr<std::vector<double>> values) {
@@ -273,8 +239,7 @@ void SimulatedServer::Ask(const v1::StatisticsRequest& request) {
 }
 
 void SimulatedServer::Report(const v1::CheckpointReport& report) {
-  member_.state().ReportCheckpoint(report);
-  member_.Nudge();
+  if (member_ != nullptr) member_->ReportCheckpoint(report);
 }
 
 }  // namespace tributary::simulation

@@ -11,17 +11,17 @@
 
 #include "absl/status/statusor.h"
 #include "common/checkpoint/snapshot_collector.h"
-#include "server/service/serving_life.h"
+#include "server/service/server_driver.h"
 #include "tests/simulation/job/context.h"
 #include "tests/simulation/processes/checked_plan.h"
-#include "tests/simulation/processes/member_agent.h"
+#include "tests/simulation/processes/member_host.h"
 #include "tests/simulation/processes/simulated_checkpointer.h"
 
 namespace tributary::simulation {
 
-// A server's process: its ServingLife, the plan that it serves and the writer
-// of its checkpoints.
-class SimulatedServer final : public Process {
+// A server's process: the plan that it serves and the writer of its
+// checkpoints.
+class SimulatedServer final : public Process, private DrivenServer {
  public:
   struct Options {
     std::string address;
@@ -63,14 +63,20 @@ class SimulatedServer final : public Process {
  private:
   void After(int64_t micros, World::Kind kind, std::function<void()> then);
   void Tick();
-  // Does what the life does next.
-  void Proceed();
-  void OnNews();
+  // From its place to the end of the job.
+  absl::Status Live();
+  absl::StatusOr<std::unique_ptr<Member>> Join();
+  // The checkpoint that the plan goes on from.
+  absl::StatusOr<std::optional<WholeState>> Restored(const v1::Plan& plan);
   void CloseCheckpointer();
-  void Prepare();
-  void Serve(const std::optional<WholeState>& restored);
-  ShardSetup MakeSetup(const PartitionPlan& partition);
-  void End(const absl::Status& status);
+  void EndPlan();
+  ShardSetup MakeSetup(const v1::Plan& plan, const PartitionPlan& partition);
+
+  absl::Status Start(const v1::Plan& plan) override;
+  absl::Status Fatal() const override { return absl::OkStatus(); }
+  absl::Status CutAll(int64_t step) override;
+  void ShowWait(const v1::Plan&) override {}
+  void Served() override {}
 
   // The plan that the call is for; null: the call was answered with an error.
   template <typename Address, typename T>
@@ -90,18 +96,16 @@ class SimulatedServer final : public Process {
   }
   void Ask(const v1::StatisticsRequest& request);
 
-  // Takes the snapshot that the coordinator asks for.
-  void Cut();
   void Report(const v1::CheckpointReport& report);
 
   Context* const context_;
   const Options options_;
-  MemberAgent member_;
+  MemberHost host_;
+  Member* member_ = nullptr;  // while it lives
   std::optional<uint32_t> index_;
-  ServingLife life_;
+  v1::Plan plan_;  // the newest
   std::shared_ptr<CheckedPlan> serving_;
   std::shared_ptr<SimulatedCheckpointer> checkpointer_;
-  int64_t last_cut_ = 0;  // of the plan that is served
 };
 
 }  // namespace tributary::simulation

@@ -22,6 +22,7 @@ SimulatedWorker::SimulatedWorker(int64_t pid, std::string name,
 }
 
 void SimulatedWorker::LetGo() {
+  context_->fibers.Kill(this);
   for (auto& rank : ranks_) rank->LetGo();
 }
 
@@ -29,7 +30,7 @@ SimulatedRank* SimulatedWorker::Adopt(uint32_t rank) {
   TRIBUTARY_TRACE(context_->world, name(), " takes over rank ", rank);
   SimulatedRank::Options options;
   options.wanted_index = rank;
-  options.adopted = true;
+  options.number = ranks_.size();
   options.on_adopt = [this](uint32_t another) { return Adopt(another); };
   options.on_end = [this, rank](const absl::Status& status) {
     TRIBUTARY_TRACE(context_->world, name(), ", rank ", rank,

@@ -11,8 +11,7 @@ namespace tributary {
 // Decides what a rank does next, from its first step into a job to its end:
 // when it needs a plan, which errors may mean that its plan is over, how long
 // it waits for news of that, and with which status it ends. Pure: time and the
-// coordinator's answers are arguments. RankDriver performs the acts on a
-// thread, the simulator in events.
+// coordinator's answers are arguments. RankDriver performs the acts.
 class RankLife {
  public:
   struct Options {
