@@ -135,7 +135,9 @@ class Fibers::Fiber {
     mu->Lock();
     condition_ = nullptr;
     ++waits_;
-    if (killed_) throw Killed();
+    // A destructor must not throw. It waits for other threads, and these are
+    // killed before.
+    if (killed_ && !condition->Eval()) throw Killed();
   }
 
  private:
@@ -247,8 +249,12 @@ void Fibers::WakeAfter(int64_t micros, World::Kind kind) {
 bool Fibers::AwaitFor(absl::Mutex* mu, const absl::Condition& condition,
                       absl::Duration timeout) {
   Fiber* const fiber = running_;
-  // A thread that is killed runs only its destructors.
-  if (fiber == nullptr || fiber->killed()) return condition.Eval();
+  if (fiber == nullptr) return condition.Eval();
+  if (fiber->killed()) {
+    // From here on its destructors alone run.
+    if (!condition.Eval() && std::uncaught_exceptions() == 0) throw Killed();
+    return condition.Eval();
+  }
   if (condition.Eval() || timeout <= absl::ZeroDuration()) {
     if (++turns_ < kMostTurns) return condition.Eval();
     world_->Violate(absl::StrCat(fiber->process()->name(),
