@@ -239,7 +239,8 @@ v1::HeartbeatResponse JobState::Apply(const v1::HeartbeatRequest& request,
   }
   if (!in_force) stop_.KnowBegun(begun_step);
   if (request.role() == v1::ROLE_WORKER && in_force) {
-    if (request.finished() && !place.finished &&
+    // A plan that has ended is trained again, by the finished ranks, too.
+    if (request.finished() && !place.finished && !wants_new_plan() &&
         static_cast<int>(steps_taken) == request.steps_size()) {
       membership_.SetFinished(place.index, true);
       if (last_step != final_step()) {

@@ -84,6 +84,24 @@ TEST_F(JobStateResidualsTest, AWorkerThatHadFinishedIsWantedAgain) {
   EXPECT_EQ(state_->plan()->epoch(), 2u);
 }
 
+// It says so again before it hears of the loss, and then it is gone.
+TEST_F(JobStateResidualsTest,
+       AWorkerThatFinishesUnderAnEndedPlanCanBeReplaced) {
+  Run(2);
+  Kill(v1::ROLE_WORKER, 0);
+  workers_[0] = Join(v1::ROLE_WORKER, "other");
+  ASSERT_EQ(state_->plan()->epoch(), 2u);
+  Kill(v1::ROLE_WORKER, 0);
+  Send(1, {.begun = 100, .finished = true, .last_step = 100});
+  for (int i = 0; i < 11; ++i) {
+    Pass(1);
+    BeatServer();
+  }
+  workers_[1] = Join(v1::ROLE_WORKER, "again");
+  workers_[0] = Join(v1::ROLE_WORKER, "third");
+  EXPECT_EQ(state_->plan()->epoch(), 3u);
+}
+
 TEST_F(JobStateResidualsTest, ARankThatIsTakenOverGoesBackToo) {
   on_worker_loss_ = v1::WORKER_LOSS_SHRINK;
   Run(3);
