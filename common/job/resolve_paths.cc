@@ -8,15 +8,13 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
-#include <set>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
-#include "absl/strings/string_view.h"
+#include "common/job/files/file_pairs.h"
 #include "common/job/files/job_files.h"
 #include "common/job/resolve.h"
 #include "common/model_record/run_weights.h"
@@ -43,16 +41,6 @@ std::string FileHint(const std::string& file) {
 }
 
 namespace {
-
-// A delimiter of absl::StrSplit.
-struct NotADigit {
-  static absl::string_view Find(absl::string_view text, size_t from) {
-    for (size_t i = from; i < text.size(); ++i) {
-      if (!absl::ascii_isdigit(text[i])) return text.substr(i, 1);
-    }
-    return text.substr(text.size());
-  }
-};
 
 class PathResolver {
  public:
@@ -165,30 +153,20 @@ class PathResolver {
 
   // Call it for every list of files, when all are resolved. InvalidArgument:
   // its files and those of another list of the source, which are read side by
-  // side, have the same numbers in their names, but in another order.
+  // side, have their names in different orders.
   absl::Status CheckPairs(const std::string& path,
                           const std::vector<std::string>& files) {
-    if (matched_.empty() || files.empty()) return absl::OkStatus();
-    const std::vector<std::string> numbers = NumbersOf(files);
-    std::set<std::string> distinct(numbers.begin(), numbers.end());
     const std::string source = path.substr(0, path.rfind('.'));
     for (const auto& [other_path, others] : matched_) {
-      if (other_path == path || others.size() != files.size() ||
-          other_path.substr(0, other_path.rfind('.')) != source ||
-          distinct.size() != files.size()) {
+      if (other_path == path ||
+          other_path.substr(0, other_path.rfind('.')) != source) {
         continue;
       }
-      const std::vector<std::string> other_numbers = NumbersOf(others);
-      const auto differs =
-          std::mismatch(numbers.begin(), numbers.end(), other_numbers.begin());
-      if (differs.first == numbers.end() ||
-          std::set<std::string>(other_numbers.begin(), other_numbers.end()) !=
-              distinct) {
-        continue;
-      }
-      const auto at = differs.first - numbers.begin();
+      const std::optional<size_t> at = FirstMispaired(files, others);
+      if (!at) continue;
       return places_.Error(
-          path, path, " would be read with ", files[at], " beside ", others[at],
+          path, path, " would be read with ", files[*at], " beside ",
+          others[*at],
           ", because matches of a pattern are in the order of their bytes; "
           "name the files, or give their numbers equally many digits");
     }
@@ -196,37 +174,6 @@ class PathResolver {
   }
 
  private:
-  // "1", "2", ... of "part01-of-20.npy", "part02-of-20.npy", ...: the numbers
-  // in the names, but for those that all names have at the same place.
-  static std::vector<std::string> NumbersOf(
-      const std::vector<std::string>& files) {
-    std::vector<std::vector<std::string>> all;
-    for (const std::string& file : files) {
-      const std::string name = std::filesystem::path(file).filename().string();
-      std::vector<std::string>& numbers = all.emplace_back();
-      for (const absl::string_view number :
-           absl::StrSplit(name, NotADigit(), absl::SkipEmpty())) {
-        const size_t zeros = number.find_first_not_of('0');
-        numbers.emplace_back(number.substr(std::min(zeros, number.size() - 1)));
-      }
-    }
-    std::vector<std::string> joined(files.size());
-    for (size_t place = 0; place < all[0].size(); ++place) {
-      const bool in_all = std::all_of(
-          all.begin(), all.end(),
-          [place](const auto& numbers) { return place < numbers.size(); });
-      const bool varies =
-          in_all &&
-          std::any_of(all.begin(), all.end(), [&](const auto& numbers) {
-            return numbers[place] != all[0][place];
-          });
-      for (size_t i = 0; varies && i < files.size(); ++i) {
-        absl::StrAppend(&joined[i], all[i][place], ",");
-      }
-    }
-    return joined;
-  }
-
   std::error_code error_;
   const std::filesystem::path folder_;
   const Places& places_;
