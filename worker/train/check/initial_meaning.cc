@@ -13,6 +13,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/types/span.h"
 #include "common/files/safetensors.h"
 #include "common/job/initial_tensors.h"
 #include "common/job/sources/source_kind.h"
@@ -31,6 +33,13 @@ constexpr char kField[] = "model.initialize_from";
 Names RecordedClasses(const v1::Preprocessing& preprocessing) {
   return {preprocessing.class_names().begin(),
           preprocessing.class_names().end()};
+}
+
+// Of labels that are numbers, which have no names: "0", "1", ...
+Names Numbers(size_t count) {
+  Names names;
+  for (size_t i = 0; i < count; ++i) names.push_back(absl::StrCat(i));
+  return names;
 }
 
 // "e" or "U+00E9"; of bytes likewise.
@@ -93,6 +102,64 @@ bool IsMatrix(const ParameterSpec& parameter) {
   return parameter.shape.size() >= 2;
 }
 
+// A parameter whose name is cut at its dots, as {"2", "body", "0", "weight"}.
+struct NamedParts {
+  const ParameterSpec* parameter;
+  bool is_taken;  // starts with a tensor of the file
+  Names parts;
+};
+
+void AddLayer(const ParameterSpec& parameter, Names* layers) {
+  if (layers->empty() || layers->back() != LayerOf(parameter)) {
+    layers->push_back(LayerOf(parameter));
+  }
+}
+
+// Those of one layer, or of one branch of a residual.
+std::vector<NamedParts> With(absl::Span<const NamedParts> all, size_t depth,
+                             const std::string& part) {
+  std::vector<NamedParts> found;
+  for (const NamedParts& one : all) {
+    if (one.parts.size() > depth && one.parts[depth] == part) {
+      found.push_back(one);
+    }
+  }
+  return found;
+}
+
+// Adds the taken layers of a sequence from its side, up to the first product,
+// which mixes the values. Both branches of a residual get all values. False:
+// the order of the values also counts behind these layers, because nothing
+// mixes them, as in a residual without a shortcut. depth: the part of a name
+// that tells the layer.
+bool AddUntilMixed(absl::Span<const NamedParts> all, size_t depth,
+                   bool from_front, Names* layers) {
+  Names order;
+  for (const NamedParts& one : all) {
+    if (order.empty() || order.back() != one.parts[depth]) {
+      order.push_back(one.parts[depth]);
+    }
+  }
+  if (!from_front) std::reverse(order.begin(), order.end());
+  for (const std::string& layer : order) {
+    const std::vector<NamedParts> its = With(all, depth, layer);
+    const auto body = With(its, depth + 1, "body");
+    const auto shortcut = With(its, depth + 1, "shortcut");
+    bool mixed = false;
+    if (!body.empty() || !shortcut.empty()) {
+      const bool first = AddUntilMixed(body, depth + 2, from_front, layers);
+      mixed = AddUntilMixed(shortcut, depth + 2, from_front, layers) && first;
+    } else {
+      for (const NamedParts& one : its) {
+        mixed |= IsMatrix(*one.parameter);
+        if (one.is_taken) AddLayer(*one.parameter, layers);
+      }
+    }
+    if (mixed) return true;
+  }
+  return false;
+}
+
 absl::StatusOr<Taken> TakenLayers(const v1::JobSpec& job,
                                   const Places& places) {
   TRIBUTARY_ASSIGN_OR_RETURN(
@@ -107,26 +174,22 @@ absl::StatusOr<Taken> TakenLayers(const v1::JobSpec& job,
       std::find_if(parameters.rbegin(), parameters.rend(), IsMatrix);
   Taken taken;
   if (first == parameters.end()) return taken;
-  const auto add = [](const ParameterSpec& parameter, Names* layers) {
-    if (layers->empty() || layers->back() != LayerOf(parameter)) {
-      layers->push_back(LayerOf(parameter));
-    }
-  };
-  bool mixed = false, within_last = false;
+  std::vector<NamedParts> named;
   for (size_t p = 0; p < parameters.size(); ++p) {
     const ParameterSpec& parameter = parameters[p];
     const std::string layer = LayerOf(parameter);
-    mixed |= &parameter > &*first && layer != LayerOf(*first);
-    within_last |= layer == LayerOf(*last);
-    if (sources[p] == kFromSeed) continue;
-    if (!mixed) add(parameter, &taken.inputs);
-    if (within_last) add(parameter, &taken.outputs);
+    named.push_back({&parameter, sources[p] != kFromSeed,
+                     absl::StrSplit(parameter.name, '.')});
     // An embedding has a row for each token, and so has a head.
     const bool is_head = IsMatrix(parameter) && layer == LayerOf(*last) &&
                          layer.find('.') == std::string::npos &&
                          parameter.shape[0] == first->shape[0];
-    if (layer == LayerOf(*first) || is_head) add(parameter, &taken.tokens);
+    if (named.back().is_taken && (layer == LayerOf(*first) || is_head)) {
+      AddLayer(parameter, &taken.tokens);
+    }
   }
+  AddUntilMixed(named, 0, /*from_front=*/true, &taken.inputs);
+  AddUntilMixed(named, 0, /*from_front=*/false, &taken.outputs);
   return taken;
 }
 
@@ -185,9 +248,15 @@ absl::Status CheckInitialMeaning(const v1::JobSpec& job, const Places& places,
   if (!record.ok()) return absl::OkStatus();  // the weights are of no run
   const v1::Preprocessing& before = record->preprocessing();
   const bool by_place = before.csv().columns() == preprocessing.csv().columns();
-  const Names classes = RecordedClasses(before);
+  Names classes = RecordedClasses(before);
+  Names classes_now = RecordedClasses(preprocessing);
+  const bool both =
+      record->output() != v1::OUTPUT_KIND_NUMBERS &&
+      OutputKindOf(job.training().loss()) != v1::OUTPUT_KIND_NUMBERS;
+  if (both && classes.empty()) classes = Numbers(classes_now.size());
+  if (both && classes_now.empty()) classes_now = Numbers(classes.size());
   const Meaning meanings[] = {
-      {"class", classes, RecordedClasses(preprocessing), &Taken::outputs,
+      {"class", classes, classes_now, &Taken::outputs,
        absl::StrCat(
            "its output would be that of another class; set data.train.",
            SourceKey(job.data().train()), ".classes to ",

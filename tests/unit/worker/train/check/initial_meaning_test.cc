@@ -222,6 +222,65 @@ TEST_F(InitialMeaningTest, ATokenWithAnotherRowOfTheTableIsRefused) {
   TRIBUTARY_EXPECT_OK(CheckSource("text: {path: text, length: 2}"));
 }
 
+TEST_F(InitialMeaningTest, BothBranchesOfAResidualTakeTheInputs) {
+  Write("t.csv", "a,x,y\n5,1,cat\n6,2,dog\n");
+  inputs_ = 2;
+  WriteTensors({{"0.body.0.weight", {2, 2}},
+                {"0.body.0.bias", {2}},
+                {"0.shortcut.0.weight", {2, 2}},
+                {"0.shortcut.0.bias", {2}}});
+  layers_ =
+      "{residual: {body: [{linear: {in: 2, out: 2}}], shortcut: [{linear: {in: "
+      "2, out: 2}}]}}";
+  const auto with_fresh = [this](const std::string& tensors) {
+    return Check("", absl::StrCat("  initialize_rules: [{tensors: ", tensors,
+                                  ", fresh: true}]\n"));
+  };
+  WriteRecord({"cat", "dog"}, {"x", "a"});
+  EXPECT_THAT(with_fresh("0.body.*").message(),
+              AllOf(HasSubstr("input 0 is \"a\""),
+                    HasSubstr("{tensors: [0.shortcut.0.*], fresh: true}")));
+  TRIBUTARY_EXPECT_OK(with_fresh("'0.*'"));
+  WriteRecord({"dog", "cat"}, {"a", "x"});
+  EXPECT_THAT(with_fresh("0.shortcut.*").message(),
+              AllOf(HasSubstr("class 0 is \"cat\""),
+                    HasSubstr("{tensors: [0.body.0.*], fresh: true}")));
+}
+
+TEST_F(InitialMeaningTest, WithoutAShortcutTheNextLayerTakesThemToo) {
+  Write("t.csv", "a,x,y\n5,1,cat\n6,2,dog\n");
+  inputs_ = 2;
+  WriteTensors({{"0.body.0.weight", {2, 2}},
+                {"0.body.0.bias", {2}},
+                {"1.weight", {2, 2}},
+                {"1.bias", {2}}});
+  layers_ =
+      "{residual: {body: [{linear: {in: 2, out: 2}}]}}, {linear: {in: 2, out: "
+      "2}}";
+  WriteRecord({"cat", "dog"}, {"x", "a"});
+  EXPECT_THAT(Check("", "  initialize_rules: [{tensors: 0.*, fresh: true}]\n")
+                  .message(),
+              HasSubstr("{tensors: [1.*], fresh: true}"));
+}
+
+TEST_F(InitialMeaningTest, ALabelThatIsANumberIsTheClassOfItsName) {
+  Write("t.csv", "x,y\n1,0\n2,1\n");
+  WriteRecord({"1", "0"});
+  EXPECT_THAT(Check().message(),
+              AllOf(HasSubstr("class 0 is \"0\" in the training data, which is "
+                              "class 1 in "),
+                    HasSubstr("data.train.csv.classes to [\"1\", \"0\"]")));
+  WriteRecord({});
+  TRIBUTARY_EXPECT_OK(Check());
+  EXPECT_THAT(Check(", classes: [\"1\", \"0\"]").message(),
+              AllOf(HasSubstr("class 0 is \"1\""),
+                    HasSubstr("data.train.csv.classes to [\"0\", \"1\"]")));
+  WriteRecord({"-1", "0"});
+  EXPECT_THAT(Check().message(), HasSubstr("class 0 is \"0\""));
+  WriteRecord({"cat", "dog"});
+  TRIBUTARY_EXPECT_OK(Check());
+}
+
 TEST_F(InitialMeaningTest, OtherClassesAreAnotherTask) {
   WriteRecord({"cat", "dog"});
   TRIBUTARY_EXPECT_OK(Check());
