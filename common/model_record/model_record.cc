@@ -23,6 +23,7 @@ using OrderedJson = nlohmann::ordered_json;
 constexpr uintmax_t kMaxFileBytes = 64 << 20;
 constexpr char kMetrics[] = "metrics";
 constexpr char kWeightsSha256[] = "weights_sha256";
+constexpr char kBestWeightsSha256[] = "best_weights_sha256";
 
 // Whether a program trained the run's model, by the run's job.yaml.
 bool IsOfProgram(const std::string& run) {
@@ -51,6 +52,9 @@ OrderedJson MetricsJson(const ModelMetrics& metrics) {
   json[kWeightsSha256] = nullptr;
   if (!metrics.weights_sha256.empty()) {
     json[kWeightsSha256] = metrics.weights_sha256;
+  }
+  if (!metrics.best_weights_sha256.empty()) {
+    json[kBestWeightsSha256] = metrics.best_weights_sha256;
   }
   return json;
 }
@@ -150,13 +154,14 @@ absl::StatusOr<v1::ModelRecord> ReadModelRecord(const std::string& run) {
   return ParseModelRecord(file, ReadText(file));
 }
 
-std::string RecordedWeightsSha256(const std::string& run) {
+std::string RecordedWeightsSha256(const std::string& run, bool of_best) {
+  const char* const key = of_best ? kBestWeightsSha256 : kWeightsSha256;
   const OrderedJson json = OrderedJson::parse(
       ReadText(run + kModelFile), nullptr, /*allow_exceptions=*/false);
   if (!json.is_object() || !json.contains(kMetrics)) return "";
   const OrderedJson& metrics = json[kMetrics];
-  if (!metrics.is_object() || !metrics.contains(kWeightsSha256)) return "";
-  const OrderedJson& sha256 = metrics[kWeightsSha256];
+  if (!metrics.is_object() || !metrics.contains(key)) return "";
+  const OrderedJson& sha256 = metrics[key];
   return sha256.is_string() ? sha256.get<std::string>() : "";
 }
 

@@ -26,6 +26,7 @@ struct ModelMetrics {
   std::map<std::string, double> test;
   std::map<std::string, double> validation = {};  // empty: there is none
   std::string weights_sha256;
+  std::string best_weights_sha256 = {};  // empty: there are no best ones
 };
 
 // The meaning of the model's outputs, by the loss.
@@ -44,8 +45,8 @@ absl::StatusOr<v1::ModelRecord> ParseModelRecord(const std::string& file,
 // ParseModelRecord of the file in a run directory. NotFound: it has none.
 absl::StatusOr<v1::ModelRecord> ReadModelRecord(const std::string& run);
 
-// The checksum of the run's weights.safetensors in its model.json; empty: it
-// records none, as before the run ends.
-std::string RecordedWeightsSha256(const std::string& run);
+// The checksum of the run's weights of its last step, or of its best ones, in
+// its model.json; empty: it records none, as before the run ends.
+std::string RecordedWeightsSha256(const std::string& run, bool of_best);
 
 }  // namespace tributary

@@ -40,7 +40,8 @@ ModelMetrics MetricsOf(const RunSummary& summary) {
   ModelMetrics metrics{.status = summary.status,
                        .steps = summary.totals.steps,
                        .final_loss = summary.totals.final_loss,
-                       .weights_sha256 = summary.weights_sha256};
+                       .weights_sha256 = summary.weights_sha256,
+                       .best_weights_sha256 = summary.best_weights_sha256};
   if (const EvaluationRecord* last = summary.LastOn("test")) {
     metrics.test = last->metrics;
   }

@@ -324,6 +324,9 @@ std::string SummaryJson(const RunSummary& summary) {
   if (const JobTotals::Best& best = summary.totals.best; best.step > 0) {
     json["best"] = {
         {"step", best.step}, {"metric", best.metric}, {"value", best.value}};
+    if (!summary.best_weights_sha256.empty()) {
+      json["best"]["weights_sha256"] = summary.best_weights_sha256;
+    }
     json["stopped_early"] = summary.totals.stopped_early;
   }
   json["bytes"] = {{"sent_by_workers", summary.totals.bytes_sent},

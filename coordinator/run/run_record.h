@@ -27,7 +27,8 @@ struct RunSummary {
   std::vector<EvaluationRecord> evaluations;
   std::vector<v1::MemberStatus> members;
   uint64_t coordinator_peak_memory_bytes = 0;
-  std::string weights_sha256;  // empty: no weights were saved
+  std::string weights_sha256;       // empty: no weights were saved
+  std::string best_weights_sha256;  // of best.safetensors; empty: none
   // Continues a run that did not end by itself; empty: nothing does.
   std::string resume_command;
 

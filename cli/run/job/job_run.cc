@@ -268,9 +268,14 @@ int JobRun::Conclude(const std::string& cause) {
   last.trace.clear();
   // Workers of a failed job have reported their last steps by now.
   Record(last);
-  const RunSummary summary = Summarize(cause);
+  RunSummary summary = Summarize(cause);
+  RunCheckpoints::SavedBest best;
+  if (!failed()) {
+    best = checkpoints_.SaveBest(summary.totals.best, directory_->path());
+    summary.best_weights_sha256 = best.weights_sha256;
+  }
   const absl::Status saved = SaveSummary(summary);
-  PrintResult(summary);
+  PrintResult(summary, best.note);
   registered_.reset();
   checkpoints_.Release();
   pages_->AwaitReader(failed(), &console());
@@ -286,13 +291,13 @@ int JobRun::Conclude(const std::string& cause) {
   return failed() ? kExitFailed : kExitDone;
 }
 
-void JobRun::PrintResult(const RunSummary& summary) {
+void JobRun::PrintResult(const RunSummary& summary, const std::string& best) {
   if (summary.status == "failed") PrintError(summary.message);
   if (summary.status == "interrupted" && failed()) {
     PrintError(summary.message);
   } else if (summary.status != "failed") {
     screen_.ShowResult(summary, directory_->path());
-    checkpoints_.SaveBest(summary.totals.best, directory_->path());
+    if (!best.empty()) console().Note(best);
   }
   console().Note(absl::StrCat("run directory: ", directory_->path()));
   if (summary.status == "done") return;

@@ -108,7 +108,8 @@ class JobRun {
   absl::Status SaveSummary(const RunSummary& summary);
   void StopWhenAsked();
   RunSummary Summarize(const std::string& cause);
-  void PrintResult(const RunSummary& summary);
+  // best: a line about the best evaluation; empty: none.
+  void PrintResult(const RunSummary& summary, const std::string& best);
   // The command that continues a run that was stopped or has failed; empty: the
   // run is done, or there is no checkpoint to continue from. `anywhere`: in any
   // folder, for summary.json.

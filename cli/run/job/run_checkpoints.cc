@@ -151,13 +151,13 @@ absl::Status RunCheckpoints::Bring(const fs::path& from, int64_t step,
                                              directory, ": ", error.message()));
 }
 
-void RunCheckpoints::SaveBest(const JobTotals::Best& best,
-                              const std::string& run) {
-  if (best.step == 0) return;
+RunCheckpoints::SavedBest RunCheckpoints::SaveBest(
+    const JobTotals::Best& best, const std::string& run) const {
+  if (best.step == 0) return {};
   const std::string what =
       absl::StrFormat("best: %s %s after step %d", best.metric,
                       FormatMetric(best.value), best.step);
-  if (!job_.evaluation().keep_best()) return console_.Note(what);
+  if (!job_.evaluation().keep_best()) return {.note = what};
   const std::string folder =
       absl::StrCat(Directory(run), "/", CheckpointFolderName(best.step));
   const std::string file = absl::StrCat(run, kBestWeightsFile);
@@ -165,13 +165,13 @@ void RunCheckpoints::SaveBest(const JobTotals::Best& best,
   const absl::StatusOr<ExportedTensors> written =
       reader.ok() ? ExportTensors(*std::move(reader), false, file)
                   : reader.status();
-  if (written.ok()) {
-    console_.Note(
-        absl::StrCat(what, ": ", file, ", sha256 ", written->weights_sha256));
-  } else {
-    console_.Note(absl::StrCat(what, "; its weights could not be written: ",
-                               written.status().message()));
+  if (!written.ok()) {
+    return {.note = absl::StrCat(what, "; its weights could not be written: ",
+                                 written.status().message())};
   }
+  return {.note = absl::StrCat(what, ": ", file, ", sha256 ",
+                               written->weights_sha256),
+          .weights_sha256 = written->weights_sha256};
 }
 
 }  // namespace tributary

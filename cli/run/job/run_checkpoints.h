@@ -47,9 +47,13 @@ class RunCheckpoints {
   // again. `best`: the step of the best evaluation so far; 0: none.
   absl::Status Resume(const std::string& directory, uint64_t lineage,
                       int64_t best);
-  // Writes best.safetensors into the run directory, and says what was the best.
-  // A job without evaluation.keep_best has none.
-  void SaveBest(const JobTotals::Best& best, const std::string& run);
+  // Writes best.safetensors into the run directory. A job without
+  // evaluation.keep_best has none.
+  struct SavedBest {
+    std::string note;            // says what was the best; empty: nothing was
+    std::string weights_sha256;  // of the file; empty: there is none
+  };
+  SavedBest SaveBest(const JobTotals::Best& best, const std::string& run) const;
 
  private:
   // Copies the checkpoint of this step into the directory.

@@ -121,10 +121,10 @@ absl::StatusOr<std::unique_ptr<Predictor>> Predictor::Open(
         "failed; if it has a checkpoint, export its weights with `tributary "
         "export`, and pass that file with --weights"));
   }
-  // No checksum of the best weights is recorded.
-  const bool recorded = choice.file.empty() && predictor->weights_ == last;
-  TRIBUTARY_RETURN_IF_ERROR(
-      predictor->LoadWeights(recorded ? RecordedWeightsSha256(run) : ""));
+  const bool is_recorded = choice.file.empty();
+  const bool of_best = predictor->weights_ != last;
+  TRIBUTARY_RETURN_IF_ERROR(predictor->LoadWeights(
+      is_recorded ? RecordedWeightsSha256(run, of_best) : ""));
   return predictor;
 }
 

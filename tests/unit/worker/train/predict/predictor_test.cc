@@ -94,11 +94,13 @@ TEST_F(PredictorTest, TheBestWeightsAreTakenWhereTheRunHasKeptThem) {
 }
 
 TEST_F(PredictorTest, WeightsThatChangedAfterTheRunAreRefused) {
-  const std::vector<float> weights(8, 1);
-  metrics_ =
-      ModelMetrics{.status = "done",
-                   .weights_sha256 = WeightsSha256(
-                       specs_, std::vector<const float*>{weights.data()})};
+  const std::vector<float> weights(8, 1), best(8, 2);
+  const auto sha256_of = [this](const std::vector<float>& values) {
+    return WeightsSha256(specs_, std::vector<const float*>{values.data()});
+  };
+  metrics_ = ModelMetrics{.status = "done",
+                          .weights_sha256 = sha256_of(weights),
+                          .best_weights_sha256 = sha256_of(best)};
   WriteWeights(specs_, weights);
   TRIBUTARY_EXPECT_OK(Open());
   WriteWeights(specs_, {1, 1, 1, 1, 1, 1, 1, 2});
@@ -108,10 +110,15 @@ TEST_F(PredictorTest, WeightsThatChangedAfterTheRunAreRefused) {
       "weights begins with ");
   EXPECT_THAT(Open(), refused);
   TRIBUTARY_EXPECT_OK(Open({.file = Path("weights.safetensors")}));
-  // model.json records no checksum of the best weights.
-  WriteWeights(specs_, std::vector<float>(8, 2), "best.safetensors");
+  WriteWeights(specs_, best, "best.safetensors");
   TRIBUTARY_EXPECT_OK(Open());
   EXPECT_THAT(Open({.last = true}), refused);
+  WriteWeights(specs_, {2, 2, 2, 2, 2, 2, 2, 1}, "best.safetensors");
+  EXPECT_THAT(Open(), StatusIs(absl::StatusCode::kInvalidArgument,
+                               "best.safetensors has changed since the run"));
+  // The model.json of an older run has no checksum of them.
+  metrics_->best_weights_sha256.clear();
+  TRIBUTARY_EXPECT_OK(Open());
 }
 
 TEST_F(PredictorTest, ALabelThatTheModelCannotSayIsNamedWithItsLine) {
