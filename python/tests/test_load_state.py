@@ -45,6 +45,18 @@ def test_a_half_parameter_begins_with_the_float32_value() -> None:
     cluster.finish()
 
 
+def test_a_models_own_hooks_decide_what_is_loaded() -> None:
+    def transpose(state: dict[str, torch.Tensor], prefix: str, *_: object) -> None:
+        state[prefix + "weight"] = state[prefix + "weight"].T
+
+    model = torch.nn.Linear(3, 3)
+    model._register_load_state_dict_pre_hook(transpose)
+    state = {"weight": torch.arange(9.0).reshape(3, 3), "bias": torch.zeros(3)}
+    cluster, _ = join(model, state)
+    assert torch.equal(cluster.state_dict()["weight"], state["weight"].T)
+    cluster.finish()
+
+
 def test_another_models_state_is_refused() -> None:
     state = mlp().state_dict()
     state["0.weight"] = torch.zeros(8, 5)

@@ -77,6 +77,15 @@ def test_a_parameter_that_was_replaced() -> None:
     cluster.fail("test")
 
 
+def test_a_module_that_was_replaced() -> None:
+    model = mlp()
+    cluster, _, _ = start(model)
+    model[2] = torch.nn.Linear(8, 2)
+    with pytest.raises(Misuse, match="another tensor as 2.weight"):
+        loss_of(model, batch()).backward()
+    cluster.fail("test")
+
+
 def test_two_optimizers() -> None:
     model = mlp()
     cluster, _, _ = start(model)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tributary import InvalidSetting, Misuse
@@ -83,8 +84,13 @@ def test_torchs_keywords_become_the_jobs_fields() -> None:
         }
     }
     assert spec_of("ftrl", {"lr": 0.5}) == {"ftrl": {"alpha": 0.5}}
+    # The job file wants a rate above 0, also in float32.
+    assert np.float32(spec_of("sgd", {"lr": 0.0})["sgd"]["learning_rate"]) > 0
+    # A group that asks for the default does not take the epsilon of the others.
     adafactor = spec_of("adafactor", {"eps": (None, 1e-2), "d": 2.0})
-    assert adafactor == {"adafactor": {"epsilon2": 1e-2, "clip_threshold": 2.0}}
+    assert adafactor == {
+        "adafactor": {"epsilon1": 2**-23, "epsilon2": 1e-2, "clip_threshold": 2.0}
+    }
     with pytest.raises(InvalidSetting, match="wants 2 numbers"):
         spec_of("adam", {"betas": 0.9})
 

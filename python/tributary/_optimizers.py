@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -112,6 +111,8 @@ KINDS: dict[str, Kind] = {
         decays=False,
     ),
 }
+_LEAST_RATE = 2.0**-126  # in float32, with all of its bits
+_EPSILON = 2.0**-23  # of float32, in which the servers compute
 # Keywords of torch that choose an implementation and not a result.
 _WITHOUT_MEANING = {"foreach", "fused", "capturable", "differentiable"}
 
@@ -150,9 +151,9 @@ def spec_of(name: str, keywords: Mapping[str, Any]) -> dict[str, Any]:
         spec |= _values(name, keyword, fields[keyword], value)
     rate_field = fields["lr"][0]
     if spec.get(rate_field) == 0 and name != "ftrl":
-        # The job file needs a rate above 0. It is only recorded, because each step
-        # carries its own rate.
-        spec[rate_field] = sys.float_info.min
+        # The job file needs a rate above 0, also in float32. It is only recorded,
+        # because each step carries its own rate.
+        spec[rate_field] = _LEAST_RATE
     return {name: spec}
 
 
@@ -164,9 +165,9 @@ def _values(name: str, keyword: str, fields: Fields, value: Any) -> dict[str, An
         raise InvalidSetting(
             f"{keyword} of {name} wants {len(fields)} numbers, got {value}"
         )
-    # None: torch computes adafactor's first epsilon from the type, as we do.
+    # None: torch computes adafactor's first epsilon from the type.
     pairs = zip(fields, pair, strict=True)
-    return {f: _plain(v) for f, v in pairs if v is not None}
+    return {f: _EPSILON if v is None else _plain(v) for f, v in pairs}
 
 
 def _plain(value: Any) -> Any:

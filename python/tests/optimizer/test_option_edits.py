@@ -139,7 +139,7 @@ def test_a_rate_of_zero_is_set_later() -> None:
     cluster, optimizer, session = start(model, "adam", lr=0.0, groups=groups)
     assert [group["lr"] for group in optimizer.param_groups] == [0, 0]
     # The job file wants rates above 0.
-    assert all("learning_rate: 2.2" in one for one in session.options["settings"])
+    assert all("learning_rate: 1.1" in one for one in session.options["settings"])
     loss_of(model, batch()).backward()
     optimizer.step()
     for group in optimizer.param_groups:

@@ -19,7 +19,8 @@ from tributary.torch._overlaps import extent_of, overlap, repeats_elements
 
 Group = dict[str, Any]
 Model = torch.nn.Module | Iterable[Mapping[str, Any]]
-Places = dict[int, tuple[Mapping[str, Any], str]]  # by id of the tensor
+Path = tuple[tuple[Mapping[str, Any], str, Any], ...]
+Paths = dict[int, Path]  # by id of the tensor
 
 
 _REMEDY = (
@@ -41,8 +42,9 @@ class Entry:
     name: str
     tensor: torch.Tensor
     role: Role
-    # Where the model has it: the dict of a module, and its key there.
-    place: tuple[Mapping[str, Any], str] | None = None
+    # How the model reaches it: a dict of a module, a key and the object there, from
+    # the model to the tensor's own module.
+    path: Path = ()
     as_bits: bool = False  # travels as its bits, which float32 cannot hold
 
     @property
@@ -54,8 +56,8 @@ class Entry:
         return name_of_bits(self.name, dtype, self.tensor.shape)
 
     def is_in_place(self) -> bool:
-        """Whether the model still has this tensor."""
-        return self.place is None or self.place[0].get(self.place[1]) is self.tensor
+        """Whether the model still has this tensor, in the same modules."""
+        return all(held.get(key) is value for held, key, value in self.path)
 
 
 @dataclass
@@ -95,11 +97,11 @@ def declare(
     if isinstance(model, torch.nn.Module):
         named = dict(model.named_parameters())
         torch_groups = _groups_of(groups, list(named.values()))
-        places = _places_of(model)
-        entries = [] if buffers == "local" else _buffers_of(model, places)
+        paths = _paths_of(model)
+        entries = [] if buffers == "local" else _buffers_of(model, paths)
     elif groups is None:
         named, torch_groups = _named_groups(model)
-        places, entries = {}, []
+        paths, entries = {}, []
     else:
         raise Misuse("groups= wants a torch.nn.Module before it")
     names = {id(p): name for name, p in named.items()}
@@ -120,8 +122,8 @@ def declare(
         trained = parameter.requires_grad and id(parameter) in in_groups
         if trained or frozen == "declare":
             role = Role.TRAINED if trained else Role.FROZEN
-            place = places.get(id(parameter))
-            entries.append(Entry(name, parameter, role, place))
+            path = paths.get(id(parameter), ())
+            entries.append(Entry(name, parameter, role, path))
     entries = [entry for entry in entries if entry.tensor.numel() > 0]
     for entry in entries:
         _check(entry)
@@ -200,20 +202,25 @@ def _named_groups(
     return named, copies
 
 
-def _places_of(model: torch.nn.Module) -> Places:
-    places: Places = {}
-    for module in model.modules():
+def _paths_of(model: torch.nn.Module) -> Paths:
+    """By the id of a tensor, the first way to it."""
+    paths: Paths = {}
+    to_module: dict[int, Path] = {id(model): ()}
+    for module in model.modules():  # each behind the one that holds it
+        path = to_module[id(module)]
+        for key, child in module._modules.items():
+            to_module.setdefault(id(child), (*path, (module._modules, key, child)))
         for tensors in (module._parameters, module._buffers):
             for key, tensor in tensors.items():
-                places.setdefault(id(tensor), (tensors, key))
-    return places
+                paths.setdefault(id(tensor), (*path, (tensors, key, tensor)))
+    return paths
 
 
-def _buffers_of(model: torch.nn.Module, places: Places) -> list[Entry]:
+def _buffers_of(model: torch.nn.Module, paths: Paths) -> list[Entry]:
     """Those that are saved. Sent last, so they stand before the parameters."""
     saved = model.state_dict(keep_vars=True)
     return [
-        Entry(name, buffer, Role.BUFFER, places.get(id(buffer)))
+        Entry(name, buffer, Role.BUFFER, paths.get(id(buffer), ()))
         for name, buffer in model.named_buffers()
         if name in saved
     ]

@@ -69,6 +69,12 @@ class Weights:
         """The memory holds the exact weight; the tensor may hold it rounded."""
         return self.tensor.dtype.is_floating_point and not self._entry.as_bits
 
+    def sharpen(self, exact: torch.Tensor) -> None:
+        """Takes a value in its own precision, if the tensor holds it rounded."""
+        rounded = exact.to(self.tensor.device, self.tensor.dtype)
+        if torch.equal(rounded, self.tensor.detach()):
+            self.memory.copy_(exact)
+
     def check(self) -> None:
         """Misuse: the tensor's shape, memory or value has changed."""
         tensor, name = self._entry.tensor, self._entry.name

@@ -153,7 +153,7 @@ class Cluster(Member):
         weights = [Weights(entry) for entry in entries]
         for entry, its in zip(entries, weights, strict=True):
             if entry.name in self._initial and not entry.as_bits:
-                its.memory.copy_(self._initial[entry.name])
+                its.sharpen(self._initial[entry.name])
         return weights
 
     def _enter(
