@@ -38,8 +38,10 @@ class AskedCheckpoint {
 
   // True when the step is settled now. A job that ends with this step, or with
   // local_sgd within its round, goes on without a checkpoint: nothing holds a
-  // worker after the last step.
-  bool Settle(absl::Span<const Place> workers, int64_t total_steps) {
+  // worker after the last step. So it does at the plan's start step, where the
+  // only worker that had begun another one was lost: that checkpoint is there.
+  bool Settle(absl::Span<const Place> workers, int64_t start_step,
+              int64_t total_steps) {
     if (!unsettled()) return false;
     const std::optional<int64_t> highest =
         HighestPaused(workers, /*furthest=*/0, total_steps);
@@ -50,8 +52,8 @@ class AskedCheckpoint {
       ends_with_job_ = true;
       return false;
     }
-    held_ = end > 0;
-    step_ = end;
+    held_ = end > start_step;
+    step_ = held_ ? end : 0;
     return held_;
   }
   // The job ends before it could take the checkpoint.

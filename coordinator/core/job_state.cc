@@ -306,7 +306,8 @@ void JobState::SettleStopStep() {
 // Workers that pause under a hold no longer do after it.
 void JobState::SettleAskedCheckpoint() {
   if (!life_.over() && !stop_.requested() &&
-      asked_.Settle(membership_.workers(), total_steps())) {
+      asked_.Settle(membership_.workers(), plan()->start_step(),
+                    total_steps())) {
     membership_.ForgetPauses();
   }
 }

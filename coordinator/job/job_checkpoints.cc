@@ -35,7 +35,7 @@ bool JobCheckpoints::IsOfPlan(const v1::CheckpointReport& report) const {
 }
 
 bool JobCheckpoints::IsUnreadable(const v1::CheckpointReport& report) const {
-  return report.step() == state_.plan()->start_step() &&
+  return !report.has_file() && report.step() == state_.plan()->start_step() &&
          !state_.plan()->restore_from().empty();
 }
 
