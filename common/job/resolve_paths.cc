@@ -168,7 +168,8 @@ class PathResolver {
           path, path, " would be read with ", files[*at], " beside ",
           others[*at],
           ", because matches of a pattern are in the order of their bytes; "
-          "name the files, or give their numbers equally many digits");
+          "name the files in their order, or rename them so that both lists "
+          "sort alike, as with numbers of equally many digits");
     }
     return absl::OkStatus();
   }

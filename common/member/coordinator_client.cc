@@ -115,6 +115,10 @@ absl::Status CoordinatorClient::Attempt(Method<Request, Response> method,
                                         Response* response) {
   response->Clear();
   if (options_.simulated != nullptr) {
+    {
+      absl::MutexLock lock(&mu_);
+      if (cancelled_) return absl::CancelledError("the client was cancelled");
+    }
     return options_.simulated->Call(request, timeout, response);
   }
   grpc::ClientContext context;

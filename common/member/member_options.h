@@ -54,7 +54,7 @@ struct MemberOptions {
   CallerProof proof;  // of this process
   // Folders below which plans may have checkpoints; empty: anywhere.
   std::vector<std::string> checkpoint_roots;
-  SimulatedHost* simulated = nullptr;  // null: a process of its own
+  SimulatedHost* simulated = nullptr;  // null: outside the simulator
 };
 
 }  // namespace tributary

@@ -11,14 +11,14 @@
 
 namespace tributary {
 
-// What the simulator gives a Member in place of its machine and of gRPC.
+// Stands for a Member's machine and for gRPC in the simulator.
 class SimulatedHost {
  public:
   virtual ~SimulatedHost() = default;
   virtual std::string name() const = 0;
   virtual int64_t pid() const = 0;
   // One attempt to call the coordinator. The type of the request names the
-  // method.
+  // method. A client that is cancelled meanwhile waits for the end of it.
   virtual absl::Status Call(const google::protobuf::Message& request,
                             absl::Duration timeout,
                             google::protobuf::Message* response) = 0;

@@ -239,7 +239,7 @@ v1::HeartbeatResponse JobState::Apply(const v1::HeartbeatRequest& request,
   }
   if (!in_force) stop_.KnowBegun(begun_step);
   if (request.role() == v1::ROLE_WORKER && in_force) {
-    // A plan that has ended is trained again, by the finished ranks, too.
+    // After a plan has ended all ranks train again, also those that finish now.
     if (request.finished() && !place.finished && !wants_new_plan() &&
         static_cast<int>(steps_taken) == request.steps_size()) {
       membership_.SetFinished(place.index, true);

@@ -86,6 +86,24 @@ def test_a_module_that_was_replaced() -> None:
     cluster.fail("test")
 
 
+def test_a_module_that_was_removed() -> None:
+    model = torch.nn.Sequential(*mlp(), torch.nn.Linear(2, 2))
+    cluster, _, _ = start(model)
+    del model[3]
+    with pytest.raises(Misuse, match="another tensor as 3.weight"):
+        loss_of(model, batch()).backward()
+    cluster.fail("test")
+
+
+def test_a_module_may_be_wrapped() -> None:
+    model = mlp()
+    cluster, optimizer, _ = start(model)
+    model[0] = torch.nn.Sequential(model[0])  # as torch.compile wraps one
+    loss_of(model, batch()).backward()
+    optimizer.step()
+    cluster.finish()
+
+
 def test_two_optimizers() -> None:
     model = mlp()
     cluster, _, _ = start(model)

@@ -85,7 +85,8 @@ def test_torchs_keywords_become_the_jobs_fields() -> None:
     }
     assert spec_of("ftrl", {"lr": 0.5}) == {"ftrl": {"alpha": 0.5}}
     # The job file wants a rate above 0, also in float32.
-    assert np.float32(spec_of("sgd", {"lr": 0.0})["sgd"]["learning_rate"]) > 0
+    for rate in (0.0, 1e-46):
+        assert np.float32(spec_of("sgd", {"lr": rate})["sgd"]["learning_rate"]) > 0
     # A group that asks for the default does not take the epsilon of the others.
     adafactor = spec_of("adafactor", {"eps": (None, 1e-2), "d": 2.0})
     assert adafactor == {
@@ -93,6 +94,8 @@ def test_torchs_keywords_become_the_jobs_fields() -> None:
     }
     with pytest.raises(InvalidSetting, match="wants 2 numbers"):
         spec_of("adam", {"betas": 0.9})
+    with pytest.raises(InvalidSetting, match="betas of adam wants numbers"):
+        spec_of("adam", {"betas": (None, 0.9)})
 
 
 def test_every_optimizer_has_a_rate_and_no_field_twice() -> None:

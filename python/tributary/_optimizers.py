@@ -111,7 +111,7 @@ KINDS: dict[str, Kind] = {
         decays=False,
     ),
 }
-_LEAST_RATE = 2.0**-126  # in float32, with all of its bits
+_LEAST_RATE = 2.0**-126  # the least normal float32
 _EPSILON = 2.0**-23  # of float32, in which the servers compute
 # Keywords of torch that choose an implementation and not a result.
 _WITHOUT_MEANING = {"foreach", "fused", "capturable", "differentiable"}
@@ -150,7 +150,9 @@ def spec_of(name: str, keywords: Mapping[str, Any]) -> dict[str, Any]:
             )
         spec |= _values(name, keyword, fields[keyword], value)
     rate_field = fields["lr"][0]
-    if spec.get(rate_field) == 0 and name != "ftrl":
+    rate = spec.get(rate_field)
+    is_zero = isinstance(rate, (int, float)) and 0 <= rate < _LEAST_RATE
+    if is_zero and name != "ftrl":
         # The job file needs a rate above 0, also in float32. It is only recorded,
         # because each step carries its own rate.
         spec[rate_field] = _LEAST_RATE
@@ -166,8 +168,11 @@ def _values(name: str, keyword: str, fields: Fields, value: Any) -> dict[str, An
             f"{keyword} of {name} wants {len(fields)} numbers, got {value}"
         )
     # None: torch computes adafactor's first epsilon from the type.
-    pairs = zip(fields, pair, strict=True)
-    return {f: _EPSILON if v is None else _plain(v) for f, v in pairs}
+    if fields[0] == "epsilon1" and pair[0] is None:
+        pair[0] = _EPSILON
+    if None in pair:
+        raise InvalidSetting(f"{keyword} of {name} wants numbers, got {value}")
+    return {f: _plain(v) for f, v in zip(fields, pair, strict=True)}
 
 
 def _plain(value: Any) -> Any:

@@ -13,9 +13,9 @@ namespace {
 // How often a server reports to the coordinator which ranks it waits for.
 constexpr absl::Duration kReportInterval = absl::Milliseconds(500);
 
-// Cuts a checkpoint of this step, for which the coordinator asks. One that
-// takes the job over asks again, and after the loss of another server at the
-// job's end the coordinator names the step before, which is cut already.
+// Cuts a checkpoint of this step, for which the coordinator asks. A coordinator
+// that takes the job over asks again. After another server is lost at the job's
+// end, the coordinator names an earlier step, which is cut already.
 void Cut(int64_t step, Member& member, DrivenServer& server,
          int64_t* last_cut) {
   if (step <= *last_cut) return;

@@ -9,7 +9,7 @@
 
 namespace tributary {
 
-// What the acts of ServingLife do to a server's shard.
+// A server's shard, as the acts of ServingLife use it.
 class DrivenServer {
  public:
   virtual ~DrivenServer() = default;

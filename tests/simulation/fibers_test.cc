@@ -40,10 +40,10 @@ class FibersTest : public ::testing::Test {
   }
 
   World world_{1, nullptr};
-  Fibers fibers_{&world_};
   Quiet process_{this};
   absl::Mutex mu_;
   std::vector<std::string> said_;
+  Fibers fibers_{&world_};  // ends before what its threads use
 };
 
 TEST_F(FibersTest, AWaitEndsWithItsConditionOrItsTime) {

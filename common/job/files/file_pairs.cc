@@ -25,8 +25,8 @@ std::string ByValue(absl::string_view text) {
   return plain;
 }
 
-// What all names have at their beginning, but for the digits of a number that
-// goes on. reverse: at their end.
+// The length of the beginning that all names share, without the digits of a
+// number that goes on in one of them. reverse: of their end.
 size_t CommonLength(const Names& names, bool reverse) {
   const auto at = [reverse](const std::string& name, size_t i) {
     return reverse ? name[name.size() - 1 - i] : name[i];
@@ -38,7 +38,14 @@ size_t CommonLength(const Names& names, bool reverse) {
     while (same < length && at(name, same) == at(names[0], same)) ++same;
     length = same;
   }
-  while (length > 0 && absl::ascii_isdigit(at(names[0], length - 1))) --length;
+  const bool goes_on =
+      std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+        return length < name.size() && absl::ascii_isdigit(at(name, length));
+      });
+  while (goes_on && length > 0 &&
+         absl::ascii_isdigit(at(names[0], length - 1))) {
+    --length;
+  }
   return length;
 }
 
@@ -55,30 +62,49 @@ Names DifferingParts(const Names& names) {
   return parts;
 }
 
-// [place][name]: the numbers in the names, at each place at which all names
-// have one and not the same.
-std::vector<Names> VaryingNumbers(const Names& names) {
+// [place][name]: the numbers in the names, or the words between them, at each
+// place at which all names have one and not the same.
+std::vector<Names> Varying(const Names& names, bool numbers) {
+  const auto is_part = [numbers](char c) {
+    return numbers ? absl::ascii_isdigit(c) : absl::ascii_isalpha(c);
+  };
   std::vector<Names> all;  // [name][place]
   size_t places = std::string::npos;
   for (const std::string& name : names) {
-    Names& numbers = all.emplace_back();
+    Names& parts = all.emplace_back();
     const std::string plain = ByValue(name);
     for (size_t i = 0; i < plain.size(); ++i) {
-      if (!absl::ascii_isdigit(plain[i])) continue;
-      if (i == 0 || !absl::ascii_isdigit(plain[i - 1])) numbers.emplace_back();
-      numbers.back().push_back(plain[i]);
+      if (!is_part(plain[i])) continue;
+      if (i == 0 || !is_part(plain[i - 1])) parts.emplace_back();
+      parts.back().push_back(plain[i]);
     }
-    places = std::min(places, numbers.size());
+    places = std::min(places, parts.size());
   }
   std::vector<Names> varying;
   for (size_t place = 0; place < places; ++place) {
     Names column;
-    for (const Names& numbers : all) column.push_back(numbers[place]);
+    for (const Names& parts : all) column.push_back(parts[place]);
     if (std::set<std::string>(column.begin(), column.end()).size() > 1) {
       varying.push_back(std::move(column));
     }
   }
   return varying;
+}
+
+// Whether the names are in the order of their numbers, the first one first.
+bool Ascend(const std::vector<Names>& numbers, size_t rows) {
+  const auto less = [&numbers](size_t a, size_t b) {
+    for (const Names& column : numbers) {
+      const std::string& x = column[a];
+      const std::string& y = column[b];
+      if (x != y) return x.size() != y.size() ? x.size() < y.size() : x < y;
+    }
+    return false;
+  };
+  for (size_t i = 1; i < rows; ++i) {
+    if (!less(i - 1, i)) return false;
+  }
+  return true;
 }
 
 Names Joined(const std::vector<Names>& columns, size_t rows) {
@@ -112,11 +138,19 @@ std::optional<size_t> FirstMispaired(const Names& files, const Names& others) {
   if (AreComparable(parts, their_parts)) {
     return FirstDifference(parts, their_parts);
   }
-  const std::vector<Names> numbers = VaryingNumbers(files);
-  const std::vector<Names> theirs = VaryingNumbers(others);
+  const Names words = Joined(Varying(files, /*numbers=*/false), files.size());
+  if (AreComparable(words, words) &&
+      words == Joined(Varying(others, /*numbers=*/false), files.size())) {
+    return std::nullopt;
+  }
+  const std::vector<Names> numbers = Varying(files, /*numbers=*/true);
+  const std::vector<Names> theirs = Varying(others, /*numbers=*/true);
   const Names all = Joined(numbers, files.size());
   const Names their_all = Joined(theirs, files.size());
   if (AreComparable(all, their_all)) return FirstDifference(all, their_all);
+  if (Ascend(numbers, files.size()) && Ascend(theirs, files.size())) {
+    return std::nullopt;
+  }
   std::optional<size_t> mispaired;
   for (const Names& column : numbers) {
     for (const Names& other : theirs) {

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -19,8 +20,10 @@ from tributary.torch._overlaps import extent_of, overlap, repeats_elements
 
 Group = dict[str, Any]
 Model = torch.nn.Module | Iterable[Mapping[str, Any]]
-Path = tuple[tuple[Mapping[str, Any], str, Any], ...]
-Paths = dict[int, Path]  # by id of the tensor
+# From the model to a tensor: a module, the name of one of its dicts, and the key and
+# the value there.
+Route = tuple[tuple[torch.nn.Module, str, str, Any], ...]
+Routes = dict[int, Route]  # by id of the tensor
 
 
 _REMEDY = (
@@ -42,9 +45,7 @@ class Entry:
     name: str
     tensor: torch.Tensor
     role: Role
-    # How the model reaches it: a dict of a module, a key and the object there, from
-    # the model to the tensor's own module.
-    path: Path = ()
+    route: Route = ()  # empty: the model is not known
     as_bits: bool = False  # travels as its bits, which float32 cannot hold
 
     @property
@@ -56,8 +57,16 @@ class Entry:
         return name_of_bits(self.name, dtype, self.tensor.shape)
 
     def is_in_place(self) -> bool:
-        """Whether the model still has this tensor, in the same modules."""
-        return all(held.get(key) is value for held, key, value in self.path)
+        """Whether the model still has this tensor."""
+        if all(
+            getattr(module, held).get(key) is value
+            for module, held, key, value in self.route
+        ):
+            return True
+        # A module on the way may have been wrapped, as by torch.compile.
+        model = self.route[0][0]
+        tensors = itertools.chain(model.parameters(), model.buffers())
+        return any(tensor is self.tensor for tensor in tensors)
 
 
 @dataclass
@@ -97,11 +106,11 @@ def declare(
     if isinstance(model, torch.nn.Module):
         named = dict(model.named_parameters())
         torch_groups = _groups_of(groups, list(named.values()))
-        paths = _paths_of(model)
-        entries = [] if buffers == "local" else _buffers_of(model, paths)
+        routes = _routes_of(model)
+        entries = [] if buffers == "local" else _buffers_of(model, routes)
     elif groups is None:
         named, torch_groups = _named_groups(model)
-        paths, entries = {}, []
+        routes, entries = {}, []
     else:
         raise Misuse("groups= wants a torch.nn.Module before it")
     names = {id(p): name for name, p in named.items()}
@@ -122,8 +131,8 @@ def declare(
         trained = parameter.requires_grad and id(parameter) in in_groups
         if trained or frozen == "declare":
             role = Role.TRAINED if trained else Role.FROZEN
-            path = paths.get(id(parameter), ())
-            entries.append(Entry(name, parameter, role, path))
+            route = routes.get(id(parameter), ())
+            entries.append(Entry(name, parameter, role, route))
     entries = [entry for entry in entries if entry.tensor.numel() > 0]
     for entry in entries:
         _check(entry)
@@ -202,25 +211,25 @@ def _named_groups(
     return named, copies
 
 
-def _paths_of(model: torch.nn.Module) -> Paths:
-    """By the id of a tensor, the first way to it."""
-    paths: Paths = {}
-    to_module: dict[int, Path] = {id(model): ()}
+def _routes_of(model: torch.nn.Module) -> Routes:
+    """By the id of a tensor, the first route to it."""
+    routes: Routes = {}
+    to_module: dict[int, Route] = {id(model): ()}
     for module in model.modules():  # each behind the one that holds it
-        path = to_module[id(module)]
+        route = to_module[id(module)]
         for key, child in module._modules.items():
-            to_module.setdefault(id(child), (*path, (module._modules, key, child)))
-        for tensors in (module._parameters, module._buffers):
-            for key, tensor in tensors.items():
-                paths.setdefault(id(tensor), (*path, (tensors, key, tensor)))
-    return paths
+            to_module.setdefault(id(child), (*route, (module, "_modules", key, child)))
+        for held in ("_parameters", "_buffers"):
+            for key, tensor in getattr(module, held).items():
+                routes.setdefault(id(tensor), (*route, (module, held, key, tensor)))
+    return routes
 
 
-def _buffers_of(model: torch.nn.Module, paths: Paths) -> list[Entry]:
+def _buffers_of(model: torch.nn.Module, routes: Routes) -> list[Entry]:
     """Those that are saved. Sent last, so they stand before the parameters."""
     saved = model.state_dict(keep_vars=True)
     return [
-        Entry(name, buffer, Role.BUFFER, paths.get(id(buffer), ()))
+        Entry(name, buffer, Role.BUFFER, routes.get(id(buffer), ()))
         for name, buffer in model.named_buffers()
         if name in saved
     ]

@@ -132,6 +132,10 @@ TEST_F(EarlyStoppingTest, TheBestCheckpointStays) {
               HasSubstr(absl::StrCat("(best.safetensors, step ",
                                      lowest["step"].get<int64_t>(), ")")));
   EXPECT_NEAR(Evaluated("run", {}), lowest["test"]["loss"].get<double>(), 1e-7);
+  const json model = json::parse(Read("run/model.json"));
+  EXPECT_EQ(model["metrics"]["best_weights_sha256"],
+            summary["best"]["weights_sha256"]);
+  EXPECT_EQ(summary["best"]["weights_sha256"].get<std::string>().size(), 64u);
   EXPECT_NEAR(Evaluated("run", {"--last"}),
               summary["test"]["loss"].get<double>(), 1e-7);
   EXPECT_EQ(std::distance(fs::directory_iterator(Path("run/checkpoints")),

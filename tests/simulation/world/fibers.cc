@@ -27,6 +27,7 @@ namespace tributary::simulation {
 namespace {
 
 constexpr size_t kStackBytes = 256 << 10;
+constexpr size_t kGuardBytes = 4096;  // below the stack
 // Waits in a row that end at once, after which a thread counts as turning in a
 // loop.
 constexpr int64_t kMostTurns = 10'000;
@@ -69,15 +70,18 @@ class Fibers::Fiber {
  public:
   Fiber(Process* process, std::function<void()> work)
       : process_(process), work_(std::move(work)) {
-    stack_ = mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE,
-                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
-    TRIBUTARY_CHECK(stack_ != MAP_FAILED);
+    void* const mapped =
+        mmap(nullptr, kGuardBytes + kStackBytes, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+    TRIBUTARY_CHECK(mapped != MAP_FAILED);
+    TRIBUTARY_CHECK(mprotect(mapped, kGuardBytes, PROT_NONE) == 0);
+    stack_ = static_cast<char*>(mapped) + kGuardBytes;
   }
   ~Fiber() {
 #if defined(TRIBUTARY_ASAN)
     __asan_unpoison_memory_region(stack_, kStackBytes);
 #endif
-    munmap(stack_, kStackBytes);
+    munmap(stack_ - kGuardBytes, kGuardBytes + kStackBytes);
   }
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
@@ -158,7 +162,7 @@ class Fibers::Fiber {
 
   Process* const process_;
   std::function<void()> work_;
-  void* stack_ = nullptr;
+  char* stack_ = nullptr;
   ucontext_t context_{}, world_{};
   const void* world_bottom_ = nullptr;  // the stack of the world's thread
   size_t world_size_ = 0;
@@ -176,9 +180,10 @@ Fibers::Fibers(World* world) : world_(world) {
 }
 
 Fibers::~Fibers() {
-  for (auto fiber = fibers_.rbegin(); fiber != fibers_.rend(); ++fiber) {
-    (*fiber)->Kill();
-    if (!(*fiber)->done()) Resume(fiber->get());
+  for (size_t i = fibers_.size(); i-- > 0;) {
+    const std::shared_ptr<Fiber> fiber = fibers_[i];
+    fiber->Kill();
+    if (!fiber->done()) Resume(fiber.get());
   }
   simulated_runtime = nullptr;
 }
@@ -282,6 +287,7 @@ void Fibers::Sleep(int64_t micros, World::Kind kind) {
   const absl::MutexLock lock(&mu);
   const bool never = false;
   const absl::Condition condition(&never);
+  if (running_->killed()) throw Killed();
   WakeAfter(micros, kind);
   running_->Wait(&mu, &condition);
 }

@@ -20,11 +20,11 @@ namespace tributary::simulation {
 // events. So the same seed gives the same run.
 class Fibers final : public Runtime {
  public:
-  // Product code waits here from now on. One at a time.
+  // Product code waits here from now on. Only one may exist at a time.
   explicit Fibers(World* world);
   ~Fibers() override;
 
-  // Starts a thread of this process, soon.
+  // Starts a thread of this process, which first runs in the next Settle.
   std::function<void()> Start(Process* process, std::function<void()> work);
   // Runs every thread whose condition holds, until none does. After an event.
   void Settle();

@@ -35,7 +35,7 @@ Names RecordedClasses(const v1::Preprocessing& preprocessing) {
           preprocessing.class_names().end()};
 }
 
-// Of labels that are numbers, which have no names: "0", "1", ...
+// The names of classes that are numbers: "0", "1", ...
 Names Numbers(size_t count) {
   Names names;
   for (size_t i = 0; i < count; ++i) names.push_back(absl::StrCat(i));
@@ -232,36 +232,54 @@ std::string MovedText(const Meaning& meaning, size_t at,
                       found - meaning.before.begin(), " in ", run, kModelFile);
 }
 
+// The record of the run that the weights are of: in their folder, or in that of
+// the file to which a link leads. `run` gets the folder.
+absl::StatusOr<v1::ModelRecord> RecordBeside(const std::string& weights,
+                                             std::string* run) {
+  const std::filesystem::path file(weights);
+  *run = file.parent_path().string();
+  absl::StatusOr<v1::ModelRecord> record = ReadModelRecord(*run);
+  std::error_code error;
+  const std::filesystem::path target = std::filesystem::canonical(file, error);
+  if (!absl::IsNotFound(record.status()) || error) return record;
+  *run = target.parent_path().string();
+  return ReadModelRecord(*run);
+}
+
+// Whether the rows have classes, and a label that is a number is their name.
+// (Of npy and idx it is a position alone.)
+bool NamesClasses(v1::OutputKind output, absl::string_view source) {
+  return output != v1::OUTPUT_KIND_NUMBERS && source == "csv";
+}
+
 }  // namespace
 
 absl::Status CheckInitialMeaning(const v1::JobSpec& job, const Places& places,
                                  const v1::Preprocessing& preprocessing) {
   constexpr size_t kMostListed = 8;
   if (job.model().initialize_from().empty()) return absl::OkStatus();
-  // A link leads to the run.
-  std::error_code error;
-  const std::string run =
-      std::filesystem::canonical(job.model().initialize_from(), error)
-          .parent_path()
-          .string();
-  const absl::StatusOr<v1::ModelRecord> record = ReadModelRecord(run);
+  std::string run;
+  const absl::StatusOr<v1::ModelRecord> record =
+      RecordBeside(job.model().initialize_from(), &run);
   if (!record.ok()) return absl::OkStatus();  // the weights are of no run
   const v1::Preprocessing& before = record->preprocessing();
   const bool by_place = before.csv().columns() == preprocessing.csv().columns();
   Names classes = RecordedClasses(before);
   Names classes_now = RecordedClasses(preprocessing);
-  const bool both =
-      record->output() != v1::OUTPUT_KIND_NUMBERS &&
-      OutputKindOf(job.training().loss()) != v1::OUTPUT_KIND_NUMBERS;
-  if (both && classes.empty()) classes = Numbers(classes_now.size());
-  if (both && classes_now.empty()) classes_now = Numbers(classes.size());
+  if (NamesClasses(record->output(), before.source()) &&
+      NamesClasses(OutputKindOf(job.training().loss()),
+                   preprocessing.source())) {
+    if (classes.empty()) classes = Numbers(classes_now.size());
+    if (classes_now.empty()) classes_now = Numbers(classes.size());
+  }
   const Meaning meanings[] = {
       {"class", classes, classes_now, &Taken::outputs,
        absl::StrCat(
            "its output would be that of another class; set data.train.",
            SourceKey(job.data().train()), ".classes to ",
-           classes.size() <= kMostListed
-               ? ListText(classes)
+           classes.size() <= kMostListed ? ListText(classes)
+           : before.class_names().empty()
+               ? "the numbers from 0 on"
                : "the preprocessing.class_names of that file",
            ", if these are all,")},
       {"token", RecordedTokens(before), RecordedTokens(preprocessing),

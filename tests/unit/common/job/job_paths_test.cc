@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "common/files/safetensors.h"
-#include "common/job/files/file_pairs.h"
 #include "common/job/job_file.h"
 #include "common/job/yaml/yaml_tree.h"
 #include "gmock/gmock.h"
@@ -317,7 +314,8 @@ TEST_F(JobPathsTest, PatternsDoNotPairFilesOfDifferentNumbers) {
                 ":7: data.train.npy.features would be read with " +
                 Path("p1.npy") + " beside " + Path("p10_y.npy") +
                 ", because matches of a pattern are in the order of their "
-                "bytes; name the files, or give their numbers equally many "
+                "bytes; name the files in their order, or rename them so that "
+                "both lists sort alike, as with numbers of equally many "
                 "digits");
   EXPECT_THAT(read("\"p*[0-9].npy\"", "\"z*.npy\"").message(),
               ::testing::HasSubstr("p10.npy beside "));
@@ -327,43 +325,6 @@ TEST_F(JobPathsTest, PatternsDoNotPairFilesOfDifferentNumbers) {
   TRIBUTARY_EXPECT_OK(read("\"p*[0-9].npy\"", "\"p*[0-9].npy\""));
   TRIBUTARY_EXPECT_OK(
       read("[p1.npy, p2.npy, p10.npy]", "[p1_y.npy, p2_y.npy, p10_y.npy]"));
-}
-
-std::optional<size_t> Mispaired(std::vector<std::string> files,
-                                std::vector<std::string> others) {
-  std::sort(files.begin(), files.end());
-  std::sort(others.begin(), others.end());
-  return FirstMispaired(files, others);
-}
-
-TEST(FilePairsTest, NamesInDifferentOrdersAreFound) {
-  // Numbers in the names of folders; one more number; words behind which
-  // another byte follows.
-  EXPECT_EQ(Mispaired({"d/dx1/x.npy", "d/dx2/x.npy", "d/dx10/x.npy"},
-                      {"d/dy01/y.npy", "d/dy02/y.npy", "d/dy10/y.npy"}),
-            1);
-  EXPECT_EQ(Mispaired({"x1_7.npy", "x2_14.npy", "x10_70.npy"},
-                      {"y01.npy", "y02.npy", "y10.npy"}),
-            0);
-  EXPECT_EQ(Mispaired({"a_x.npy", "a1_x.npy", "b_x.npy"},
-                      {"a-y.npy", "a1-y.npy", "b-y.npy"}),
-            0);
-  EXPECT_EQ(Mispaired({"run.x.npy", "runA.x.npy", "run_b.x.npy"},
-                      {"run_y.npy", "runA_y.npy", "run_b_y.npy"}),
-            0);
-  EXPECT_EQ(Mispaired({"x1", "x10"}, {"y1_a", "y10_a"}), 0);
-}
-
-TEST(FilePairsTest, NamesInTheSameOrderAreNot) {
-  const auto none = std::nullopt;
-  EXPECT_EQ(Mispaired({"x01", "x02", "x10"}, {"y1", "y2", "y3"}), none);
-  EXPECT_EQ(Mispaired({"x10", "x11", "x12"}, {"y010", "y011", "y012"}), none);
-  EXPECT_EQ(Mispaired({"p1", "p10", "p2"}, {"q-1", "q-10", "q-2"}), none);
-  EXPECT_EQ(Mispaired({"a_x", "b_x"}, {"y_a", "y_b"}), none);
-  EXPECT_EQ(Mispaired({"2020-x1", "2021-x2"}, {"y1-2020", "y2-2021"}), none);
-  EXPECT_EQ(Mispaired({"x1_7", "x2_14"}, {"y1_b", "y2_c"}), none);
-  EXPECT_EQ(Mispaired({"x", "y"}, {"only"}), none);
-  EXPECT_EQ(Mispaired({"x0.npy"}, {"y00.npy"}), none);
 }
 
 TEST_F(JobPathsTest, APatternThatMatchesNothingIsNamedWithItsLine) {

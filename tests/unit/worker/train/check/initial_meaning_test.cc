@@ -265,20 +265,32 @@ TEST_F(InitialMeaningTest, WithoutAShortcutTheNextLayerTakesThemToo) {
 
 TEST_F(InitialMeaningTest, ALabelThatIsANumberIsTheClassOfItsName) {
   Write("t.csv", "x,y\n1,0\n2,1\n");
-  WriteRecord({"1", "0"});
+  WriteRecord({"1", "0"}, {"x"});
   EXPECT_THAT(Check().message(),
               AllOf(HasSubstr("class 0 is \"0\" in the training data, which is "
                               "class 1 in "),
                     HasSubstr("data.train.csv.classes to [\"1\", \"0\"]")));
-  WriteRecord({});
+  WriteRecord({}, {"x"});
   TRIBUTARY_EXPECT_OK(Check());
   EXPECT_THAT(Check(", classes: [\"1\", \"0\"]").message(),
               AllOf(HasSubstr("class 0 is \"1\""),
                     HasSubstr("data.train.csv.classes to [\"0\", \"1\"]")));
-  WriteRecord({"-1", "0"});
+  WriteRecord({"-1", "0"}, {"x"});
   EXPECT_THAT(Check().message(), HasSubstr("class 0 is \"0\""));
-  WriteRecord({"cat", "dog"});
+  WriteRecord({"cat", "dog"}, {"x"});
   TRIBUTARY_EXPECT_OK(Check());
+  // Labels of npy and idx are positions and no names.
+  WriteRecord({"1", "2"});
+  TRIBUTARY_EXPECT_OK(Check());
+}
+
+TEST_F(InitialMeaningTest, TheWeightsOfTheRunMayLieElsewhere) {
+  WriteRecord({"dog", "cat"});
+  std::filesystem::create_directory(Path("disk"));
+  std::filesystem::rename(Path("run/weights.safetensors"), Path("disk/w"));
+  std::filesystem::create_symlink(Path("disk/w"),
+                                  Path("run/weights.safetensors"));
+  EXPECT_THAT(Check().message(), HasSubstr("is class 1 in "));
 }
 
 TEST_F(InitialMeaningTest, OtherClassesAreAnotherTask) {
