@@ -150,6 +150,15 @@ class Ends(Case):
         reference = REFERENCE._replace(best={"step": 56})
         self.assertIn("undisturbed {'step': 56}", self.wrong(run, reference))
 
+    def test_the_weights_of_the_best_evaluation(self):
+        """A full disk may have had no room for them, but others are wrong."""
+        reference = REFERENCE._replace(best={"step": 28, "weights_sha256": "aa"})
+        run = self.finish(self.run_of(evaluate=28), best={"step": 28})
+        self.assertIsNone(self.wrong(run, reference))
+        own = {"step": 28, "weights_sha256": "bb"}
+        run = self.finish(self.run_of(evaluate=28), best=own)
+        self.assertIn("best", self.wrong(run, reference))
+
     def test_a_half_written_file(self):
         run = self.finish(self.run_of())
         open(os.path.join(run.attempt.run_dir, "x.partial-1"), "w").close()
