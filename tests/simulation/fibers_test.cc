@@ -52,7 +52,7 @@ TEST_F(FibersTest, AWaitEndsWithItsConditionOrItsTime) {
     absl::MutexLock lock(&mu_);
     EXPECT_FALSE(
         AwaitFor(&mu_, absl::Condition(&ready), absl::Milliseconds(20)));
-    Say("in vain");
+    Say("timed out");
     EXPECT_TRUE(AwaitFor(&mu_, absl::Condition(&ready), absl::Seconds(9)));
     Say("ready");
   });
@@ -65,7 +65,7 @@ TEST_F(FibersTest, AWaitEndsWithItsConditionOrItsTime) {
     Say("says so");
   });
   Run();
-  EXPECT_THAT(said_, ElementsAre("in vain@20", "says so@50", "ready@50"));
+  EXPECT_THAT(said_, ElementsAre("timed out@20", "says so@50", "ready@50"));
 }
 
 TEST_F(FibersTest, AThreadIsJoined) {

@@ -91,7 +91,7 @@ class SimulatedRank final : public DrivenRank {
   const char* doing_ = "joins";
 
   v1::Plan plan_;
-  absl::Status cancelled_;  // why the training under the plan is in vain
+  absl::Status cancelled_;  // not OK: the plan or the job has ended
   RankProgress progress_;
   int64_t step_ = 0;
   Tensors gradient_;

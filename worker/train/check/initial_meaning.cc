@@ -246,8 +246,8 @@ absl::StatusOr<v1::ModelRecord> RecordBeside(const std::string& weights,
   return ReadModelRecord(*run);
 }
 
-// Whether the rows have classes, and a label that is a number is their name.
-// (Of npy and idx it is a position alone.)
+// Whether the rows have classes and a label is the name of one. A label of npy
+// or idx is only a position.
 bool NamesClasses(v1::OutputKind output, absl::string_view source) {
   return output != v1::OUTPUT_KIND_NUMBERS && source == "csv";
 }

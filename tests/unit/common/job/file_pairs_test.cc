@@ -13,7 +13,7 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-// Of the matches of two patterns, which are in the order of their bytes.
+// Sorts both lists by their bytes, as patterns do, and compares them.
 std::optional<size_t> Mispaired(Names files, Names others) {
   std::sort(files.begin(), files.end());
   std::sort(others.begin(), others.end());
