@@ -11,6 +11,16 @@ namespace tributary::simulation {
 
 using Kind = World::Kind;
 
+MemberOptions MemberHost::Options(v1::Role role, const std::string& number) {
+  MemberOptions options;
+  options.coordinator = SimulatedCoordinator::kAddress;
+  options.role = role;
+  options.instance = absl::StrCat(name(), "-", pid(), number);
+  options.clock = context_->world.clock();
+  options.simulated = this;
+  return options;
+}
+
 template <typename T>
 absl::Status MemberHost::Await(const char* what, Kind kind,
                                absl::Duration timeout, const Serve<T>& serve,

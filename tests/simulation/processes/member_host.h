@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "common/member/member_options.h"
 #include "common/member/simulated_host.h"
 #include "tests/simulation/job/context.h"
 #include "tests/simulation/processes/simulated_coordinator.h"
@@ -17,6 +18,10 @@ class MemberHost final : public SimulatedHost {
  public:
   MemberHost(Context* context, Process* process)
       : context_(context), process_(process) {}
+
+  // The options of a Member of this process. number: tells the Members of one
+  // process apart.
+  MemberOptions Options(v1::Role role, const std::string& number = "");
 
   std::string name() const override { return process_->name(); }
   int64_t pid() const override { return process_->pid(); }

@@ -60,14 +60,9 @@ void SimulatedRank::Adopt(const std::vector<uint32_t>& ranks) {
 }
 
 absl::StatusOr<std::unique_ptr<Member>> SimulatedRank::Join() {
-  MemberOptions options;
-  options.coordinator = SimulatedCoordinator::kAddress;
-  options.role = v1::ROLE_WORKER;
-  options.instance = absl::StrCat(process_->name(), "-", process_->pid(), "-",
-                                  options_.number);
+  MemberOptions options =
+      host_.Options(v1::ROLE_WORKER, absl::StrCat("-", options_.number));
   options.wanted_index = options_.wanted_index;
-  options.clock = context_->world.clock();
-  options.simulated = &host_;
   options.callbacks.on_end = [this](const absl::Status& status) {
     canceller_.Cancel(status.ok() ? absl::CancelledError("the job is done")
                                   : status);

@@ -67,14 +67,9 @@ void SimulatedServer::Tick() {
 }
 
 absl::StatusOr<std::unique_ptr<Member>> SimulatedServer::Join() {
-  MemberOptions options;
-  options.coordinator = SimulatedCoordinator::kAddress;
-  options.role = v1::ROLE_SERVER;
+  MemberOptions options = host_.Options(v1::ROLE_SERVER);
   options.address = options_.address;
-  options.instance = absl::StrCat(name(), "-", pid());
   options.wanted_index = options_.wanted_index;
-  options.clock = context_->world.clock();
-  options.simulated = &host_;
   return Member::Join(std::move(options));
 }
 
