@@ -4,10 +4,13 @@
 #include <google/protobuf/message_lite.h>
 #include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/support/byte_buffer.h>
 
 #include <memory>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 namespace tributary {
 
@@ -20,5 +23,10 @@ absl::Status BlockingCall(const std::shared_ptr<grpc::Channel>& channel,
                           const char* method, grpc::ClientContext* context,
                           const google::protobuf::MessageLite& request,
                           google::protobuf::MessageLite* response);
+// The same for encoded messages.
+absl::StatusOr<grpc::ByteBuffer> BlockingCall(grpc::GenericStub* stub,
+                                              const char* method,
+                                              grpc::ClientContext* context,
+                                              const grpc::ByteBuffer& request);
 
 }  // namespace tributary

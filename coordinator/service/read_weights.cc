@@ -1,22 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/service/read_weights.h"
 
-#include <grpcpp/grpcpp.h>
-
 #include <memory>
 #include <string>
-#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/plan/partition_plan.h"
+#include "common/base/mutation.h"
+#include "common/host/steady_waits.h"
 #include "common/plan/plan_codec.h"
 #include "common/status/status_macros.h"
-#include "common/wire/blocking_call.h"
-#include "common/wire/channel.h"
+#include "common/wire/calls/grpc_calls.h"
 #include "common/wire/crc32c/crc32c.h"
-#include "common/wire/deadline.h"
 #include "common/wire/header_checksum.h"
 #include "common/wire/retry_policy.h"
+#include "common/wire/tensor_frame.h"
 #include "tributary/v1/parameter_service.pb.h"
 
 namespace tributary {
@@ -35,11 +33,17 @@ class WeightsReader {
       : plan_(plan),
         version_(version),
         options_(options),
-        start_micros_(options.clock->NowMicros()) {}
+        start_micros_(options.clock->NowMicros()),
+        calls_(options.for_tests.calls
+                   ? options.for_tests.calls(plan)
+                   : std::make_unique<GrpcCallQueue>(
+                         std::vector<std::string>(plan.servers().begin(),
+                                                  plan.servers().end()),
+                         options.proof)) {}
 
   absl::StatusOr<FinalWeights> Read() {
-    TRIBUTARY_ASSIGN_OR_RETURN(const PartitionPlan cut,
-                               MakePartitionPlan(plan_));
+    TRIBUTARY_ASSIGN_OR_RETURN(PartitionPlan cut, MakePartitionPlan(plan_));
+    if (options_.for_tests.cut) cut = *options_.for_tests.cut;
     FinalWeights weights;
     weights.parameters = cut.parameters();
     std::vector<float*> tensors;
@@ -47,12 +51,10 @@ class WeightsReader {
       tensors.push_back(weights.tensors.emplace_back(spec.size()).data());
     }
     for (int shard = 0; shard < cut.num_shards(); ++shard) {
-      channel_ = DataChannel(plan_.servers(shard),
-                             options_.proof.ForChannel(PeerRole::kServer));
       for (const Block& block : cut.blocks(shard)) {
-        TRIBUTARY_ASSIGN_OR_RETURN(const std::string payload, Pull(block));
-        PartitionPlan::Scatter(block,
-                               reinterpret_cast<const float*>(payload.data()),
+        TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<float> values,
+                                   Pull(block));
+        PartitionPlan::Scatter(block, values.data(),
                                absl::MakeConstSpan(tensors));
       }
     }
@@ -65,26 +67,25 @@ class WeightsReader {
                         " at ", plan_.servers(block.shard));
   }
 
-  absl::StatusOr<std::string> Pull(const Block& block) {
+  absl::StatusOr<std::vector<float>> Pull(const Block& block) {
     while (true) {
       if (options_.cancelled && options_.cancelled()) {
         return absl::CancelledError("the coordinator is closing");
       }
-      v1::PullResponse response;
-      absl::Status status = Call(block, &response);
-      if (status.ok()) status = Check(block, response);
-      if (status.ok()) return std::move(*response.mutable_payload());
+      absl::StatusOr<std::vector<float>> values = Call(block);
+      if (values.ok()) return values;
+      const absl::Status& status = values.status();
       const absl::Duration spent =
           absl::Microseconds(options_.clock->NowMicros() - start_micros_);
       if (!RetryPolicy::Repeatable(status) || spent >= options_.timeout) {
         return absl::Status(status.code(),
                             absl::StrCat(Name(block), ": ", status.message()));
       }
-      absl::SleepFor(kPause);
+      SleepSteadily(kPause);
     }
   }
 
-  absl::Status Call(const Block& block, v1::PullResponse* response) {
+  absl::StatusOr<std::vector<float>> Call(const Block& block) {
     v1::PullRequest request;
     request.mutable_address()->set_job_id(plan_.job_id());
     request.mutable_address()->set_plan_epoch(plan_.epoch());
@@ -97,40 +98,50 @@ class WeightsReader {
     request.set_wait_ms(
         static_cast<uint32_t>(absl::ToInt64Milliseconds(kHold)));
     SignHeader(&request);
-    grpc::ClientContext context;
-    context.set_deadline(DeadlineAfter(2 * kHold));
-    options_.proof.AddTo(&context);
-    return BlockingCall(channel_, kPull, &context, request, response);
+    TRIBUTARY_ASSIGN_OR_RETURN(
+        const grpc::ByteBuffer answer,
+        calls_->CallAndWait(block.shard, kPull, EncodeFrame(request, {}),
+                            2 * kHold));
+    v1::PullResponse response;
+    Payload payload;
+    if (const absl::Status decoded = DecodeFrame(answer, &response, &payload);
+        !decoded.ok()) {
+      return absl::DataLossError(decoded.message());
+    }
+    return Checked(block, response, payload);
   }
 
-  absl::Status Check(const Block& block,
-                     const v1::PullResponse& response) const {
+  absl::StatusOr<std::vector<float>> Checked(const Block& block,
+                                             const v1::PullResponse& response,
+                                             const Payload& payload) const {
     TRIBUTARY_RETURN_IF_ERROR(CheckHeader(response));
     if (response.version() != version_) {
       return absl::FailedPreconditionError(
           absl::StrCat(Name(block), " has version ", response.version(),
                        ", wanted ", version_));
     }
-    const std::string& payload = response.payload();
     if (static_cast<int64_t>(payload.size()) != block.bytes()) {
       return absl::DataLossError(absl::StrCat(Name(block), " came with ",
                                               payload.size(), " bytes, wanted ",
                                               block.bytes()));
     }
-    const uint32_t crc = Crc32c(payload.data(), payload.size());
-    if (crc != response.crc32c()) {
+    std::vector<float> values(static_cast<size_t>(block.size));
+    payload.CopyTo(values.data());
+    const uint32_t crc = Crc32c(values.data(), payload.size());
+    if (crc != response.crc32c() &&
+        !TRIBUTARY_MUTATED("final-weights-unchecked")) {
       return absl::DataLossError(absl::StrCat(
           Name(block), " came with checksum ", absl::Hex(response.crc32c()),
           ", its bytes have ", absl::Hex(crc)));
     }
-    return absl::OkStatus();
+    return values;
   }
 
   const v1::Plan& plan_;
   const int64_t version_;
   const ReadWeightsOptions& options_;
   const int64_t start_micros_;
-  std::shared_ptr<grpc::Channel> channel_;  // to the current shard's server
+  const std::unique_ptr<CallQueue> calls_;
 };
 
 }  // namespace

@@ -3,10 +3,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <optional>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
+#include "common/plan/partition_plan.h"
+#include "common/wire/calls/outgoing_calls.h"
 #include "common/wire/identity/caller_proof.h"
 #include "coordinator/job/final_weights.h"
 #include "tributary/v1/plan.pb.h"
@@ -18,6 +22,12 @@ struct ReadWeightsOptions {
   absl::Duration timeout = absl::Seconds(60);  // for the whole read
   std::function<bool()> cancelled;             // asked between calls
   CallerProof proof;                           // with the coordinator's ticket
+  // As in ParameterClient::ForTests.
+  struct ForTests {
+    std::optional<PartitionPlan> cut;
+    std::function<std::unique_ptr<CallQueue>(const v1::Plan&)> calls;
+  };
+  ForTests for_tests;
 };
 
 // Pulls every block of the plan from its server, with exactly `version` updates

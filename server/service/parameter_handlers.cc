@@ -22,7 +22,7 @@ constexpr uint32_t kMaxWaitMs = 60'000;
 constexpr int64_t kMicrosPerMilli = 1000;
 
 template <typename Request>
-absl::Status Decode(RawCall* call, Request* request, Payload* payload) {
+absl::Status Decode(ServedCall* call, Request* request, Payload* payload) {
   const absl::Status status =
       DecodeFrame(call->TakeRequest(), request, payload);
   // The bytes were damaged in transit: DataLoss makes the sender repeat the
@@ -95,12 +95,12 @@ int64_t ParameterHandlers::Deadline(uint32_t wait_ms) const {
   return clock_->NowMicros() + kMicrosPerMilli * std::min(wait_ms, kMaxWaitMs);
 }
 
-void ParameterHandlers::Fail(RawCall* call, const absl::Status& status) {
+void ParameterHandlers::Fail(ServedCall* call, const absl::Status& status) {
   rejections_.Count(status);
   call->Fail(status);
 }
 
-void ParameterHandlers::Refuse(RawCall* call, const absl::Status& status) {
+void ParameterHandlers::Refuse(ServedCall* call, const absl::Status& status) {
   Fail(call, Reject(absl::IsUnavailable(status)          ? Rejection::kNoPlan
                     : absl::IsFailedPrecondition(status) ? Rejection::kEpoch
                                                          : Rejection::kCaller,
@@ -108,7 +108,7 @@ void ParameterHandlers::Refuse(RawCall* call, const absl::Status& status) {
 }
 
 template <typename Request>
-std::shared_ptr<ServedPlan> ParameterHandlers::Accept(RawCall* call,
+std::shared_ptr<ServedPlan> ParameterHandlers::Accept(ServedCall* call,
                                                       Request* request,
                                                       Payload* payload) {
   absl::Status status = Decode(call, request, payload);
@@ -129,7 +129,8 @@ std::shared_ptr<ServedPlan> ParameterHandlers::Accept(RawCall* call,
 }
 
 template <typename Response>
-WeightsDone ParameterHandlers::AnswerWeights(RawCall* call, MemoryReader reader,
+WeightsDone ParameterHandlers::AnswerWeights(ServedCall* call,
+                                             MemoryReader reader,
                                              bool unrounded) {
   return [this, call, reader = std::move(reader),
           unrounded](absl::StatusOr<WeightsSnapshot> weights) {
@@ -216,7 +217,7 @@ absl::StatusOr<MemoryListener::Admitted> ParameterHandlers::Admit(
   return admitted;
 }
 
-void ParameterHandlers::PushPull(RawCall* call) {
+void ParameterHandlers::PushPull(ServedCall* call) {
   v1::PushPullRequest request;
   Payload payload;
   const auto served = Accept(call, &request, &payload);
@@ -245,7 +246,7 @@ void ParameterHandlers::PushPull(RawCall* call) {
       AnswerWeights<v1::PushPullResponse>(call, std::move(reader)));
 }
 
-void ParameterHandlers::Pull(RawCall* call) {
+void ParameterHandlers::Pull(ServedCall* call) {
   v1::PullRequest request;
   Payload none;
   const auto served = Accept(call, &request, &none);
@@ -266,7 +267,7 @@ void ParameterHandlers::Pull(RawCall* call) {
   }
 }
 
-void ParameterHandlers::ReadClock(RawCall* call) {
+void ParameterHandlers::ReadClock(ServedCall* call) {
   v1::ClockRequest request;
   Payload none;
   const auto served = Accept(call, &request, &none);
@@ -285,7 +286,7 @@ void ParameterHandlers::ReadClock(RawCall* call) {
   call->Answer(EncodeFrame(response, {}));
 }
 
-void ParameterHandlers::Initialize(RawCall* call) {
+void ParameterHandlers::Initialize(ServedCall* call) {
   v1::InitializeRequest request;
   Payload payload;
   const auto served = Accept(call, &request, &payload);
@@ -306,7 +307,7 @@ void ParameterHandlers::Initialize(RawCall* call) {
   call->Answer(EncodeFrame(v1::InitializeResponse(), {}));
 }
 
-void ParameterHandlers::ReadStatistics(RawCall* call) {
+void ParameterHandlers::ReadStatistics(ServedCall* call) {
   v1::StatisticsRequest request;
   Payload none;
   const auto served = Accept(call, &request, &none);
@@ -319,7 +320,7 @@ void ParameterHandlers::ReadStatistics(RawCall* call) {
       });
 }
 
-void ParameterHandlers::GetServerStatus(RawCall* call) {
+void ParameterHandlers::GetServerStatus(ServedCall* call) {
   v1::ServerStatusRequest request;
   Payload none;
   if (absl::Status status = Decode(call, &request, &none); !status.ok()) {

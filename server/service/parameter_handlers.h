@@ -12,7 +12,7 @@
 #include "common/base/clock.h"
 #include "common/telemetry/metrics_writer.h"
 #include "common/wire/identity/call_guard.h"
-#include "server/service/calls/raw_call.h"
+#include "server/service/calls/served_call.h"
 #include "server/service/calls/unread_answers.h"
 #include "server/service/served_plan.h"
 #include "server/service/shared_memory/memory_listener.h"
@@ -36,14 +36,14 @@ class ParameterHandlers {
   std::shared_ptr<ServedPlan> Serve(std::shared_ptr<ServedPlan> served);
   std::shared_ptr<ServedPlan> served() const;
 
-  void PushPull(RawCall* call);
-  void Pull(RawCall* call);
-  void ReadClock(RawCall* call);
-  void Initialize(RawCall* call);
-  void ReadStatistics(RawCall* call);
-  void GetServerStatus(RawCall* call);
+  void PushPull(ServedCall* call);
+  void Pull(ServedCall* call);
+  void ReadClock(ServedCall* call);
+  void Initialize(ServedCall* call);
+  void ReadStatistics(ServedCall* call);
+  void GetServerStatus(ServedCall* call);
   // Answers a call that was not admitted.
-  void Refuse(RawCall* call, const absl::Status& status);
+  void Refuse(ServedCall* call, const absl::Status& status);
 
   // Where workers on this machine may connect to share memory; call it before
   // the first call is handled.
@@ -66,11 +66,11 @@ class ParameterHandlers {
  private:
   int64_t Deadline(uint32_t wait_ms) const;
   // Answers with the error and counts its reason.
-  void Fail(RawCall* call, const absl::Status& status);
+  void Fail(ServedCall* call, const absl::Status& status);
   // Returns a callback that answers a call with weights or a status. unrounded:
   // with float32, whatever the plan's wire format of weights.
   template <typename Response>
-  WeightsDone AnswerWeights(RawCall* call, MemoryReader reader = {},
+  WeightsDone AnswerWeights(ServedCall* call, MemoryReader reader = {},
                             bool unrounded = false);
   // Finds the caller's memory, if the call uses it, and the gradient in it.
   absl::Status UseMemory(const v1::PushPullRequest& request,
@@ -78,7 +78,7 @@ class ParameterHandlers {
   // Decodes a call and finds the plan that it is for. Null: the call was
   // answered with an error.
   template <typename Request>
-  std::shared_ptr<ServedPlan> Accept(RawCall* call, Request* request,
+  std::shared_ptr<ServedPlan> Accept(ServedCall* call, Request* request,
                                      Payload* payload);
 
   const Clock* const clock_;

@@ -6,9 +6,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/status/status_macros.h"
+#include "common/wire/calls/completion_tag.h"
+#include "common/wire/calls/grpc_calls.h"
 #include "common/wire/channel.h"
 #include "common/wire/deadline.h"
-#include "common/wire/side/completion_tag.h"
 #include "spdlog/spdlog.h"
 
 namespace tributary {
@@ -47,9 +48,7 @@ class ParameterServer::Tick final : public CompletionTag {
   explicit Tick(ParameterServer* server) : server_(server) { Set(); }
   void Proceed(bool ok) override {
     if (!ok || server_->refusing_) return;
-    if (const auto served = server_->handlers_.served()) {
-      served->Tick(server_->options_.clock->NowMicros());
-    }
+    server_->plans_.Tick();
     Set();
   }
   void Cancel() { alarm_.Cancel(); }
@@ -67,7 +66,19 @@ ParameterServer::ParameterServer(Options options)
     : options_(std::move(options)),
       side_calls_({v1::ParameterService::service_full_name()}, options_.guard,
                   options_.reflection),
-      handlers_(options_.clock, options_.guard) {}
+      plans_({.clock = options_.clock,
+              .guard = options_.guard,
+              .connect =
+                  [this](const v1::Plan& plan) {
+                    return std::make_unique<GrpcCalls>(
+                        std::vector<std::string>(plan.servers().begin(),
+                                                 plan.servers().end()),
+                        proof_, queue_.get());
+                  },
+              .post =
+                  [this](std::function<void()> work) {
+                    RunOnLoop(std::move(work));
+                  }}) {}
 
 void ParameterServer::RunOnLoop(std::function<void()> work) {
   posted_.Post(queue_.get(), std::move(work));
@@ -113,16 +124,16 @@ void ParameterServer::ListenForMemory() {
        .clock = options_.clock,
        .admit =
            [this](const v1::SharedMemoryHello& hello, const UniqueFd& memory) {
-             return handlers_.Admit(hello, memory);
+             return plans_.handlers().Admit(hello, memory);
            },
-       .on_gone = [this](uint64_t gone) { handlers_.OnGone(gone); }});
+       .on_gone = [this](uint64_t gone) { plans_.handlers().OnGone(gone); }});
   if (!listener.ok()) {
     spdlog::warn("workers of this machine cannot share memory: {}",
                  std::string(listener.status().message()));
     return;
   }
   memory_listener_ = *std::move(listener);
-  handlers_.SetMemorySocket(memory_listener_->socket());
+  plans_.handlers().SetMemorySocket(memory_listener_->socket());
 }
 
 void ParameterServer::PostAll() {
@@ -142,9 +153,10 @@ void ParameterServer::PostAll() {
             }
             auto caller = options_.guard->Admit(call->context(), method,
                                                 call->request_bytes());
-            if (!caller.ok()) return handlers_.Refuse(call, caller.status());
+            if (!caller.ok())
+              return plans_.handlers().Refuse(call, caller.status());
             call->SetCaller(*std::move(caller));
-            (handlers_.*handle)(call);
+            (plans_.handlers().*handle)(call);
           });
     }
   };
@@ -171,62 +183,11 @@ void ParameterServer::Loop() {
 absl::Status ParameterServer::Serve(const v1::Plan& plan,
                                     PartitionPlan partition, ShardSetup setup,
                                     const Restore& restore) {
-  const int shard = setup.shard;
-  if (shard < 0 || shard >= plan.servers_size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("shard ", shard, " of ", plan.servers_size(), " servers"));
+  if (setup.shard >= 0 && setup.shard < partition.num_shards()) {
+    LimitPeers(partition, setup.shard, plan.num_workers(),
+               options_.guard->connections().get());
   }
-  {
-    absl::MutexLock lock(&mu_);
-    if (plan.epoch() <= last_epoch_) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "plan epoch ", plan.epoch(), " comes after epoch ", last_epoch_));
-    }
-    last_epoch_ = plan.epoch();
-  }
-  EndPlan();
-  LimitPeers(partition, shard, plan.num_workers(),
-             options_.guard->connections().get());
-  const auto peers = std::make_shared<PeerStatistics>(
-      plan, proof_, queue_.get(),
-      [this](const v1::StatisticsRequest& request, std::vector<double> values) {
-        const auto served = handlers_.served();
-        if (!served || served->plan().epoch() != request.plan_epoch()) return;
-        if (absl::Status status =
-                served->AddStatistics(request, std::move(values));
-            !status.ok()) {
-          spdlog::error("{}", std::string(status.message()));
-        }
-      });
-  const auto served = std::make_shared<ServedPlan>(
-      plan, std::move(partition), std::move(setup),
-      [peers](const v1::StatisticsRequest& request) { peers->Ask(request); });
-  if (restore.load_block) {
-    TRIBUTARY_RETURN_IF_ERROR(
-        served->store().Restore(plan.start_step(), restore.load_block));
-    if (restore.on_loaded) TRIBUTARY_RETURN_IF_ERROR(restore.on_loaded());
-  }
-  absl::MutexLock lock(&mu_);
-  peers_ = peers;
-  handlers_.Serve(served);
-  return absl::OkStatus();
-}
-
-void ParameterServer::EndPlan() {
-  absl::MutexLock lock(&mu_);
-  if (auto served = handlers_.Serve(nullptr)) {
-    RunOnLoop(
-        [served = std::move(served), peers = std::exchange(peers_, nullptr)] {
-          peers->Cancel();
-          served->End();
-        });
-  }
-}
-
-absl::Status ParameterServer::CutAll(int64_t steps) {
-  const std::shared_ptr<ServedPlan> served = handlers_.served();
-  return served ? served->store().CutAll(steps)
-                : absl::FailedPreconditionError("no plan is served");
+  return plans_.Serve(plan, std::move(partition), std::move(setup), restore);
 }
 
 void ParameterServer::Shutdown() {
@@ -241,7 +202,7 @@ void ParameterServer::Shutdown() {
   RunOnLoop([this] {
     refusing_ = true;
     side_calls_.GoHome();
-    if (const auto served = handlers_.served()) served->End();
+    plans_.EndCalls();
   });
   port_->Stop();
   // Answers that have been started still arrive.
@@ -250,8 +211,7 @@ void ParameterServer::Shutdown() {
     draining_ = true;
     side_calls_.Drain();
     tick_->Cancel();
-    absl::MutexLock lock(&mu_);
-    if (peers_) peers_->Cancel();
+    plans_.CancelCalls();
     queue_->Shutdown();
   });
   thread_.join();

@@ -16,13 +16,13 @@
 #include "common/base/clock.h"
 #include "common/plan/partition_plan.h"
 #include "common/telemetry/metrics_writer.h"
+#include "common/wire/calls/posted_work.h"
 #include "common/wire/identity/call_guard.h"
 #include "common/wire/identity/caller_proof.h"
 #include "common/wire/port/peer_port.h"
 #include "common/wire/side/side_calls.h"
 #include "server/service/calls/raw_call.h"
-#include "server/service/parameter_handlers.h"
-#include "server/service/peer_statistics.h"
+#include "server/service/plan_service.h"
 #include "server/service/served_plan.h"
 #include "tributary/v1/plan.pb.h"
 
@@ -44,14 +44,7 @@ class ParameterServer {
     std::shared_ptr<CallGuard> guard = CallGuard::Open();
     bool reflection = false;  // describes its services to those who may ask
   };
-  // How a shard gets the values that its plan starts from.
-  struct Restore {
-    // Fills a block from the checkpoint that the plan restores; null: the plan
-    // restores none.
-    ParameterShard::LoadBlock load_block;
-    // Called after the last block was loaded; on an error nothing is served.
-    std::function<absl::Status()> on_loaded;
-  };
+  using Restore = PlanService::Restore;
 
   // Starts to listen. Until Serve, every call is answered with Unavailable.
   static absl::StatusOr<std::unique_ptr<ParameterServer>> Start(
@@ -64,21 +57,19 @@ class ParameterServer {
   // before Serve.
   void SetProof(CallerProof proof) { proof_ = std::move(proof); }
 
-  // Starts to serve a plan, whose partition this is, and ends the previous one:
-  // the waiting calls of the previous plan are answered with errors and its
-  // weights are gone. While Serve runs, and after an error, calls are answered
-  // with Unavailable. InvalidArgument: a shard out of range, or an epoch that
-  // is not later than the previous one. Other errors come from `restore`.
+  // As PlanService::Serve.
   absl::Status Serve(const v1::Plan& plan, PartitionPlan partition,
                      ShardSetup setup, const Restore& restore = {});
 
   // Hands over a snapshot of every block, as ShardBlocks::CutAll.
-  absl::Status CutAll(int64_t steps);
+  absl::Status CutAll(int64_t steps) { return plans_.CutAll(steps); }
 
-  v1::ServerStatusResponse GetStatus() const { return handlers_.Status(); }
+  v1::ServerStatusResponse GetStatus() const {
+    return plans_.handlers().Status();
+  }
   // Writes the metrics for an exporter; nothing before there is a plan.
   void WriteMetrics(MetricsWriter* writer) const {
-    handlers_.WriteMetrics(writer);
+    plans_.handlers().WriteMetrics(writer);
   }
 
   // Answers the waiting calls, refuses new ones and ends the thread.
@@ -95,8 +86,6 @@ class ParameterServer {
   void PostAll();
   void Loop();
   void RunOnLoop(std::function<void()> work);
-  // Ends the plan that is served.
-  void EndPlan();
 
   const Options options_;
   CallerProof proof_;
@@ -110,12 +99,10 @@ class ParameterServer {
   std::thread thread_;
   bool refusing_ = false;  // These two belong to the queue's thread.
   bool draining_ = false;
-  ParameterHandlers handlers_;
+  PlanService plans_;
   std::unique_ptr<MemoryListener> memory_listener_;  // null: none could be made
 
   mutable absl::Mutex mu_;
-  std::shared_ptr<PeerStatistics> peers_ ABSL_GUARDED_BY(mu_);  // of the plan
-  uint64_t last_epoch_ ABSL_GUARDED_BY(mu_) = 0;
   bool shut_down_ ABSL_GUARDED_BY(mu_) = false;
 };
 

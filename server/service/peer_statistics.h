@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <grpcpp/generic/generic_stub.h>
-#include <grpcpp/grpcpp.h>
+#include <grpcpp/support/byte_buffer.h>
 
-#include <deque>
 #include <functional>
 #include <memory>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "common/wire/identity/caller_proof.h"
+#include "common/wire/calls/outgoing_calls.h"
 #include "tributary/v1/parameter_service.pb.h"
-#include "tributary/v1/plan.pb.h"
 
 namespace tributary {
 
@@ -34,10 +32,10 @@ class PeerStatistics : public std::enable_shared_from_this<PeerStatistics> {
   using Deliver = std::function<void(const v1::StatisticsRequest& request,
                                      std::vector<double> values)>;
 
-  // `proof`: of this server. `deliver` runs on the queue's thread; call the
-  // methods on this thread too.
-  PeerStatistics(const v1::Plan& plan, CallerProof proof,
-                 grpc::CompletionQueue* queue, Deliver deliver);
+  // `calls`: to the servers of the plan. `deliver` runs on the thread of their
+  // tags; call the methods on this thread too.
+  PeerStatistics(std::unique_ptr<OutgoingCalls> calls, Deliver deliver)
+      : outgoing_(std::move(calls)), deliver_(std::move(deliver)) {}
 
   // Asks the server of the shard that the request names.
   void Ask(const v1::StatisticsRequest& request);
@@ -48,10 +46,8 @@ class PeerStatistics : public std::enable_shared_from_this<PeerStatistics> {
  private:
   class Call;
 
-  const CallerProof proof_;
-  grpc::CompletionQueue* const queue_;
+  const std::unique_ptr<OutgoingCalls> outgoing_;
   const Deliver deliver_;
-  std::deque<grpc::GenericStub> stubs_;  // [shard]
   std::set<Call*> calls_;
   bool cancelled_ = false;
 };

@@ -1,35 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/testing/message_relay.h"
 
-#include <gtest/gtest.h>
-
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "common/wire/deadline.h"
 #include "common/wire/grpc_status.h"
+#include "tests/testing/byte_buffers.h"
 
 namespace tributary::testing {
 namespace {
 
 constexpr char kService[] = "/tributary.v1.ParameterService/";
-
-std::string BytesOf(const grpc::ByteBuffer& buffer) {
-  std::vector<grpc::Slice> slices;
-  EXPECT_TRUE(buffer.Dump(&slices).ok());
-  std::string bytes;
-  for (const grpc::Slice& slice : slices) {
-    bytes.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
-  }
-  return bytes;
-}
-
-grpc::ByteBuffer BufferOf(const std::string& bytes) {
-  const grpc::Slice slice(bytes);
-  return grpc::ByteBuffer(&slice, 1);
-}
 
 }  // namespace
 

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/wire/calls/completion_tag.h"
 #include "common/wire/grpc_status.h"
-#include "common/wire/side/completion_tag.h"
 #include "common/wire/side/reflection.h"
 #include "tributary/v1/grpc_services.pb.h"
 

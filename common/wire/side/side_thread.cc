@@ -3,8 +3,8 @@
 
 #include <utility>
 
+#include "common/wire/calls/completion_tag.h"
 #include "common/wire/deadline.h"
-#include "common/wire/side/completion_tag.h"
 
 namespace tributary {
 

@@ -14,7 +14,8 @@ RawCall::RawCall(Accept accept, Handler handler)
 
 void RawCall::Post(Accept accept, Handler handler) {
   auto* call = new RawCall(std::move(accept), std::move(handler));
-  call->accept_(&call->context_, &call->request_, &call->writer_, call);
+  CompletionTag* const tag = call;
+  call->accept_(&call->context_, &call->request_, &call->writer_, tag);
 }
 
 void RawCall::Proceed(bool ok) {
@@ -28,11 +29,12 @@ void RawCall::Proceed(bool ok) {
 }
 
 void RawCall::Answer(const grpc::ByteBuffer& response) {
-  writer_.Finish(response, grpc::Status::OK, this);
+  writer_.Finish(response, grpc::Status::OK, static_cast<CompletionTag*>(this));
 }
 
 void RawCall::Fail(const absl::Status& status) {
-  writer_.FinishWithError(ToGrpcStatus(status), this);
+  writer_.FinishWithError(ToGrpcStatus(status),
+                          static_cast<CompletionTag*>(this));
 }
 
 }  // namespace tributary

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "common/wire/identity/call_guard.h"
-#include "common/wire/side/completion_tag.h"
+#include "common/wire/calls/completion_tag.h"
+#include "server/service/calls/served_call.h"
 #include "tributary/v1/parameter_service.grpc.pb.h"
 
 namespace tributary {
@@ -24,10 +24,9 @@ using RawParameterService = v1::ParameterService::WithRawMethod_PushPull<
                     v1::ParameterService::WithRawMethod_GetServerStatus<
                         v1::ParameterService::Service>>>>>>;
 
-// One unary call on the server: it waits for a request, is given to the handler
-// and lives until it is answered. The handler calls Answer or Fail exactly
-// once, from any thread; the call then deletes itself.
-class RawCall final : public CompletionTag {
+// A call of gRPC: it waits for a request, is given to the handler and deletes
+// itself when it has been answered.
+class RawCall final : public CompletionTag, public ServedCall {
  public:
   using Accept = std::function<void(
       grpc::ServerContext*, grpc::ByteBuffer*,
@@ -37,23 +36,17 @@ class RawCall final : public CompletionTag {
   // Posts a slot for a request; a request that arrives posts the next slot.
   static void Post(Accept accept, Handler handler);
 
-  // Moves the request out of the call, so that the new owner of a payload
-  // decides how long it lives, not the call that still waits.
-  grpc::ByteBuffer TakeRequest() {
+  grpc::ByteBuffer TakeRequest() override {
     grpc::ByteBuffer request;
     request.Swap(&request_);
     return request;
   }
-  size_t request_bytes() const { return request_.Length(); }
-  void Answer(const grpc::ByteBuffer& response);
-  void Fail(const absl::Status& status);
+  void Answer(const grpc::ByteBuffer& response) override;
+  void Fail(const absl::Status& status) override;
+  std::string peer() const override { return context_.peer(); }
 
-  // Address of the connection: "ipv4:127.0.0.1:40000".
-  std::string peer() const { return context_.peer(); }
+  size_t request_bytes() const { return request_.Length(); }
   const grpc::ServerContext& context() const { return context_; }
-  // Who calls; set before the handler gets the call.
-  const Caller& caller() const { return caller_; }
-  void SetCaller(Caller caller) { caller_ = std::move(caller); }
 
   void Proceed(bool ok) override;
 
@@ -63,7 +56,6 @@ class RawCall final : public CompletionTag {
   const Accept accept_;
   const Handler handler_;
   bool arrived_ = false;
-  Caller caller_;
   grpc::ServerContext context_;
   grpc::ByteBuffer request_;
   grpc::ServerAsyncResponseWriter<grpc::ByteBuffer> writer_;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,8 @@
 
 namespace tributary {
 
+class CallQueue;
+
 // Pushes gradients to the servers of a plan and pulls weights from them.
 // Messages refer to gradients in Options::gradient_memory without a copy,
 // unless the plan's wire format encodes them. Failed calls are retried until
@@ -41,6 +44,10 @@ class ParameterClient {
     // The delay, in microseconds, of the next message to or from a server.
     // Called from several threads.
     std::function<int64_t()> delay_micros;
+    // How the parameters are cut into blocks; none: as MakePartitionPlan does.
+    std::optional<PartitionPlan> cut;
+    // The calls to the servers of the plan; null: gRPC's.
+    std::function<std::unique_ptr<CallQueue>(const v1::Plan&)> calls;
   };
   struct Options {
     v1::Plan plan;

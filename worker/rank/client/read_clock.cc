@@ -1,22 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/rank/client/read_clock.h"
 
-#include <grpcpp/client_context.h>
-
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "common/host/steady_waits.h"
 #include "common/status/cause.h"
-#include "common/wire/blocking_call.h"
-#include "common/wire/channel.h"
-#include "common/wire/deadline.h"
+#include "common/status/status_macros.h"
 #include "common/wire/header_checksum.h"
 #include "common/wire/retry_policy.h"
+#include "common/wire/tensor_frame.h"
 
 namespace tributary {
 namespace {
 
 constexpr char kReadClock[] = "/tributary.v1.ParameterService/ReadClock";
+
+absl::StatusOr<v1::ClockResponse> Ask(int shard,
+                                      const v1::ClockRequest& request,
+                                      CallQueue& calls) {
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      const grpc::ByteBuffer answer,
+      calls.CallAndWait(shard, kReadClock, EncodeFrame(request, {}),
+                        TransferLedger::kProgressTimeout));
+  v1::ClockResponse response;
+  Payload none;
+  if (const absl::Status decoded = DecodeFrame(answer, &response, &none);
+      !decoded.ok()) {
+    return absl::DataLossError(decoded.message());
+  }
+  TRIBUTARY_RETURN_IF_ERROR(CheckHeader(response));
+  return response;
+}
 
 }  // namespace
 
@@ -24,17 +37,12 @@ absl::StatusOr<v1::ClockResponse> ReadClock(const std::string& server,
                                             const v1::ClockRequest& request,
                                             absl::Duration deadline,
                                             TransferRound* round) {
-  const auto channel =
-      DataChannel(server, round->proof().ForChannel(PeerRole::kServer));
+  const int shard = static_cast<int>(request.address().shard());
   while (true) {
-    grpc::ClientContext context;
-    context.set_deadline(DeadlineAfter(TransferLedger::kProgressTimeout));
-    round->proof().AddTo(&context);
-    v1::ClockResponse response;
-    absl::Status status =
-        BlockingCall(channel, kReadClock, &context, request, &response);
-    if (status.ok()) status = CheckHeader(response);
-    if (status.ok()) return response;
+    absl::StatusOr<v1::ClockResponse> response =
+        Ask(shard, request, round->calls());
+    if (response.ok()) return response;
+    const absl::Status status = response.status();
     if (round->Stopped()) {
       return absl::CancelledError(absl::StrCat("clock of server ", server));
     }
@@ -44,10 +52,9 @@ absl::StatusOr<v1::ClockResponse> ReadClock(const std::string& server,
           status.code(),
           absl::StrCat("clock of server ", server, ": ", status.message()));
     }
-    round->TellWaitingFor(
-        WaitForServer(absl::StrCat("server ", server, ": ", status.message()),
-                      static_cast<int>(request.address().shard())));
-    absl::SleepFor(TransferLedger::kProgressPause);
+    round->TellWaitingFor(WaitForServer(
+        absl::StrCat("server ", server, ": ", status.message()), shard));
+    SleepSteadily(TransferLedger::kProgressPause);
   }
 }
 

@@ -6,8 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/host/steady_waits.h"
-#include "common/wire/deadline.h"
-#include "common/wire/grpc_status.h"
 #include "common/wire/retry_policy.h"
 
 namespace tributary {
@@ -18,49 +16,41 @@ constexpr RetryPolicy kPolicy = TransferLedger::kPolicy;
 constexpr absl::Duration kLook = absl::Milliseconds(250);
 
 // Differs between transfers and attempts; from 0 to 1.
-double Jitter(int failures, const void* salt) {
-  const uint64_t hash = (reinterpret_cast<uintptr_t>(salt) + failures) *
+double Jitter(uint64_t salt, uint64_t number, int failures) {
+  const uint64_t hash = (salt + number + static_cast<uint64_t>(failures)) *
                         uint64_t{0x9E3779B97F4A7C15};
   return static_cast<double>(hash >> 40) * 0x1p-24;
 }
 
 }  // namespace
 
-TransferRound::TransferRound(Driver driver, CallerProof proof,
-                             uint32_t most_unanswered,
-                             std::function<int64_t()> delay_micros,
-                             std::function<void(const v1::Wait&)> on_waiting)
-    : driver_(driver),
-      proof_(std::move(proof)),
-      delay_micros_(std::move(delay_micros)),
-      on_waiting_(std::move(on_waiting)),
-      window_(most_unanswered) {
-  if (driver_ == Driver::kOwnThread) thread_ = std::thread([this] { Loop(); });
+TransferRound::TransferRound(Options options)
+    : options_(std::move(options)), window_(options_.most_unanswered) {
+  if (HasOwnThread()) thread_.emplace([this] { Loop(); });
 }
 
 TransferRound::~TransferRound() {
-  queue_.Shutdown();
-  if (thread_.joinable()) thread_.join();
-  void* tag = nullptr;
-  bool ok = false;
-  while (queue_.Next(&tag, &ok)) {
-  }
+  options_.calls->Shutdown();
+  if (thread_) thread_->join();
+}
+
+bool TransferRound::Earlier::operator()(const Transfer* a,
+                                        const Transfer* b) const {
+  return a->number() < b->number();
 }
 
 void TransferRound::Loop() {
   while (true) {
-    void* tag = nullptr;
-    bool ok = false;
-    switch (queue_.AsyncNext(&tag, &ok, DeadlineAfter(LiftIn()))) {
-      case grpc::CompletionQueue::SHUTDOWN:
+    switch (options_.calls->HandleNext(LiftIn())) {
+      case CallQueue::Next::kShutdown:
         return;
-      case grpc::CompletionQueue::TIMEOUT: {
+      case CallQueue::Next::kTimeout: {
         absl::MutexLock lock(&mu_);
         window_.Lift();
         break;
       }
-      case grpc::CompletionQueue::GOT_EVENT:
-        Take(tag);
+      case CallQueue::Next::kHandled:
+        break;
     }
     SendAdded();
   }
@@ -73,10 +63,9 @@ absl::Duration TransferRound::LiftIn() {
                         : window_.LiftIn(SteadyNow());
 }
 
-void TransferRound::Take(void* tag) {
-  if (tag != nullptr) return static_cast<Transfer*>(tag)->Proceed();
-  absl::MutexLock lock(&mu_);
-  woken_ = false;
+void TransferRound::Wake::Proceed(bool /*ok*/) {
+  absl::MutexLock lock(&round_->mu_);
+  round_->woken_ = false;
 }
 
 Transfer* TransferRound::NextToSend() {
@@ -98,11 +87,8 @@ void TransferRound::SendAdded() {
   while (Transfer* const transfer = NextToSend()) {
     transfer->Send();
     // Answers that have arrived.
-    void* tag = nullptr;
-    bool ok = false;
-    while (queue_.AsyncNext(&tag, &ok, gpr_inf_past(GPR_CLOCK_MONOTONIC)) ==
-           grpc::CompletionQueue::GOT_EVENT) {
-      Take(tag);
+    while (options_.calls->HandleNext(absl::ZeroDuration()) ==
+           CallQueue::Next::kHandled) {
     }
   }
 }
@@ -117,23 +103,20 @@ bool TransferRound::AwaitNews(absl::Duration timeout) {
   const auto news = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return HasNewsLocked();
   };
-  if (driver_ == Driver::kOwnThread) {
+  if (HasOwnThread()) {
     absl::MutexLock lock(&mu_);
     return AwaitFor(&mu_, absl::Condition(&news), timeout);
   }
-  const auto until = DeadlineAfter(timeout);
+  const absl::Duration until = SteadyNow() + timeout;
   while (true) {
     {
       absl::MutexLock lock(&mu_);
       if (HasNewsLocked()) return true;
     }
-    void* tag = nullptr;
-    bool ok = false;
-    if (queue_.AsyncNext(&tag, &ok, until) !=
-        grpc::CompletionQueue::GOT_EVENT) {
+    if (options_.calls->HandleNext(until - SteadyNow()) !=
+        CallQueue::Next::kHandled) {
       return false;
     }
-    static_cast<Transfer*>(tag)->Proceed();
   }
 }
 
@@ -148,7 +131,7 @@ absl::Status TransferRound::Wait() {
       waiting = std::exchange(untold_, std::nullopt);
       if (!waiting && active_.empty()) return ledger_.status();
     }
-    if (waiting && on_waiting_) on_waiting_(*waiting);
+    if (waiting && options_.on_waiting) options_.on_waiting(*waiting);
   }
 }
 
@@ -181,15 +164,16 @@ absl::Duration TransferRound::HoldNow() const {
 void TransferRound::Add(Transfer* transfer) {
   {
     absl::MutexLock lock(&mu_);
+    transfer->SetNumber(++added_so_far_);
     active_.insert(transfer);
     ledger_.Add();
-    if (driver_ == Driver::kOwnThread) {
+    if (HasOwnThread()) {
       added_.push_back(transfer);
       if (std::exchange(woken_, true)) return;
     }
   }
-  if (driver_ == Driver::kOwnThread) {
-    wake_.Set(&queue_, DeadlineAfter(absl::ZeroDuration()), nullptr);
+  if (HasOwnThread()) {
+    wake_alarm_ = options_.calls->SetAlarm(absl::ZeroDuration(), &wake_);
   } else {
     transfer->Send();
   }
@@ -200,9 +184,9 @@ std::optional<absl::Duration> TransferRound::After(Transfer* transfer,
                                                    int failures) {
   absl::MutexLock lock(&mu_);
   const bool failed = !ledger_.status().ok();
-  const std::optional<absl::Duration> pause =
-      ledger_.After(status, transfer->what(), failures,
-                    Jitter(failures, transfer), SteadyNow());
+  const std::optional<absl::Duration> pause = ledger_.After(
+      status, transfer->what(), failures,
+      Jitter(options_.salt, transfer->number(), failures), SteadyNow());
   if (pause) {
     ++retries;
     return pause;
@@ -228,11 +212,11 @@ void TransferRound::TellWaitingFor(const v1::Wait& wait) {
     absl::MutexLock lock(&mu_);
     waiting_ = true;
   }
-  if (on_waiting_) on_waiting_(wait);
+  if (options_.on_waiting) options_.on_waiting(wait);
 }
 
-void Transfer::Start(TransferRound* round, grpc::GenericStub* stub, Work work) {
-  round->Add(new Transfer(round, stub, std::move(work)));
+void Transfer::Start(TransferRound* round, Work work) {
+  round->Add(new Transfer(round, std::move(work)));
 }
 
 void Transfer::Send() {
@@ -246,26 +230,22 @@ void Transfer::Send() {
 void Transfer::Call() {
   if (round_->Stopped()) return RetryOrEnd(absl::CancelledError("stopped"));
   const absl::Duration hold = round_->HoldNow();
-  auto context = std::make_unique<grpc::ClientContext>();
-  context->set_deadline(DeadlineAfter(hold + kPolicy.margin));
-  round_->proof().AddTo(context.get());
   state_ = State::kCalling;
-  reader_ = stub_->PrepareUnaryCall(
-      context.get(), work_.method,
-      work_.request(static_cast<uint32_t>(absl::ToInt64Milliseconds(hold))),
-      round_->queue());
+  const grpc::ByteBuffer request =
+      work_.request(static_cast<uint32_t>(absl::ToInt64Milliseconds(hold)));
   {
     absl::MutexLock lock(&mu_);
-    context_ = std::move(context);
     called_ = std::min(called_, SteadyNow());
+    call_ = round_->calls().Start(work_.shard, work_.method, request,
+                                  hold + kPolicy.margin, this);
   }
-  reader_->StartCall();
-  reader_->Finish(&response_, &status_, this);
+  // The round may have been stopped before there was a call to cancel.
+  if (round_->Stopped()) Cancel();
 }
 
 void Transfer::Cancel() {
   absl::MutexLock lock(&mu_);
-  if (context_) context_->TryCancel();
+  if (call_) call_->Cancel();
 }
 
 std::string Transfer::Silence() const {
@@ -276,14 +256,14 @@ std::string Transfer::Silence() const {
                       absl::ToInt64Seconds(silent), " s");
 }
 
-void Transfer::Proceed() {
+void Transfer::Proceed(bool /*ok*/) {
   if (state_ == State::kCalling) {
     absl::MutexLock lock(&mu_);
+    answer_ = call_->TakeAnswer();
     // An early DEADLINE_EXCEEDED is the server's answer; one of a silent server
     // is this client's own deadline.
-    const bool answered =
-        status_.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED ||
-        !kPolicy.IsSilent(SteadyNow() - called_);
+    const bool answered = !absl::IsDeadlineExceeded(answer_.status()) ||
+                          !kPolicy.IsSilent(SteadyNow() - called_);
     if (answered) called_ = absl::InfiniteDuration();
   }
   switch (state_) {
@@ -302,7 +282,7 @@ void Transfer::Proceed() {
 }
 
 void Transfer::Receive() {
-  RetryOrEnd(status_.ok() ? work_.receive(response_) : ToAbslStatus(status_));
+  RetryOrEnd(answer_.ok() ? work_.receive(*answer_) : answer_.status());
 }
 
 void Transfer::RetryOrEnd(const absl::Status& status) {
@@ -332,7 +312,7 @@ void Transfer::TellWaiting(const absl::Status& status) {
 
 void Transfer::SetAlarm(State state, int64_t micros) {
   state_ = state;
-  alarm_.Set(round_->queue(), DeadlineAfter(absl::Microseconds(micros)), this);
+  alarm_ = round_->calls().SetAlarm(absl::Microseconds(micros), this);
 }
 
 }  // namespace tributary

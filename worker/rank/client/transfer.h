@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <grpcpp/alarm.h>
-#include <grpcpp/generic/generic_stub.h>
-#include <grpcpp/grpcpp.h>
+#include <grpcpp/support/byte_buffer.h>
 
 #include <atomic>
 #include <deque>
@@ -12,15 +10,16 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <thread>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "common/host/runtime.h"
 #include "common/plan/partition_plan.h"
 #include "common/status/cause.h"
-#include "common/wire/identity/caller_proof.h"
+#include "common/wire/calls/outgoing_calls.h"
 #include "worker/rank/client/send_window.h"
 #include "worker/rank/client/transfer_ledger.h"
 
@@ -28,8 +27,8 @@ namespace tributary {
 
 class Transfer;
 
-// The state that the transfers of one client share: the completion queue and
-// the outcome of the current round (a step, an initialization or a pull).
+// The state that the transfers of one client share: the queue of their calls
+// and the outcome of the current round (a step, an initialization or a pull).
 //
 // One thread at a time sends, receives and polls the queue. Two would meet at
 // gRPC's lock for a connection, and gRPC would then hand the work to a third.
@@ -40,16 +39,22 @@ class TransferRound {
  public:
   enum class Driver { kOwnThread, kCaller };
 
-  // most_unanswered: as in SendWindow, on a thread of the round's own.
-  TransferRound(Driver driver, CallerProof proof, uint32_t most_unanswered,
-                std::function<int64_t()> delay_micros,
-                std::function<void(const v1::Wait&)> on_waiting);
+  struct Options {
+    std::unique_ptr<CallQueue> calls;
+    Driver driver = Driver::kOwnThread;
+    // As in SendWindow, on a thread of the round's own.
+    uint32_t most_unanswered = 0;
+    // Makes the pauses before repeated calls differ between clients.
+    uint64_t salt = 0;
+    std::function<int64_t()> delay_micros;
+    std::function<void(const v1::Wait&)> on_waiting;
+  };
+
+  explicit TransferRound(Options options);
   // All transfers must have ended.
   ~TransferRound();
 
-  grpc::CompletionQueue* queue() { return &queue_; }
-  // Every call shows this proof to the servers.
-  const CallerProof& proof() const { return proof_; }
+  CallQueue& calls() { return *options_.calls; }
 
   // Starts a round, to which all transfers added from now on belong.
   void Begin(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mu_);
@@ -74,13 +79,28 @@ class TransferRound {
   // Tells it at once, on the thread that otherwise waits.
   void TellWaitingFor(const v1::Wait& wait) ABSL_LOCKS_EXCLUDED(mu_);
 
-  int64_t NextDelayMicros() { return delay_micros_ ? delay_micros_() : 0; }
+  int64_t NextDelayMicros() {
+    return options_.delay_micros ? options_.delay_micros() : 0;
+  }
 
   std::atomic<uint64_t> bytes_sent{0};
   std::atomic<uint64_t> bytes_received{0};
   std::atomic<uint64_t> retries{0};
 
  private:
+  // Tells the own thread of added transfers.
+  class Wake final : public CompletionTag {
+   public:
+    explicit Wake(TransferRound* round) : round_(round) {}
+    void Proceed(bool ok) override;
+
+   private:
+    TransferRound* const round_;
+  };
+  struct Earlier {
+    bool operator()(const Transfer* a, const Transfer* b) const;
+  };
+
   // Looks for a server that does not answer.
   void FindSilenceLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool HasNewsLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
@@ -95,32 +115,31 @@ class TransferRound {
   void SendAdded() ABSL_LOCKS_EXCLUDED(mu_);
   // Null: there is none.
   Transfer* NextToSend() ABSL_LOCKS_EXCLUDED(mu_);
-  void Take(void* tag) ABSL_LOCKS_EXCLUDED(mu_);
   // How long to wait for answers before the window is lifted.
   absl::Duration LiftIn() ABSL_LOCKS_EXCLUDED(mu_);
 
-  const Driver driver_;
-  const CallerProof proof_;
-  const std::function<int64_t()> delay_micros_;
-  const std::function<void(const v1::Wait&)> on_waiting_;
-  grpc::CompletionQueue queue_;
-  grpc::Alarm wake_;  // its tag is null
+  bool HasOwnThread() const { return options_.driver == Driver::kOwnThread; }
+
+  const Options options_;
+  Wake wake_{this};
+  std::unique_ptr<OutgoingCalls::Alarm> wake_alarm_;
 
   mutable absl::Mutex mu_;
   TransferLedger ledger_ ABSL_GUARDED_BY(mu_);  // on SteadyNow's clock
-  std::set<Transfer*> active_ ABSL_GUARDED_BY(mu_);
+  std::set<Transfer*, Earlier> active_ ABSL_GUARDED_BY(mu_);
+  uint64_t added_so_far_ ABSL_GUARDED_BY(mu_) = 0;
   bool waiting_ ABSL_GUARDED_BY(mu_) = false;  // the last text was not empty
   std::optional<v1::Wait> untold_ ABSL_GUARDED_BY(mu_);  // the last one
   // For the own thread.
   SendWindow window_ ABSL_GUARDED_BY(mu_);
   std::deque<Transfer*> added_ ABSL_GUARDED_BY(mu_);
   bool woken_ ABSL_GUARDED_BY(mu_) = false;  // wake_ is on its way
-  std::thread thread_;
+  std::optional<Thread> thread_;
 };
 
 // The transfer of one block: a unary call that is repeated until it succeeds,
 // its error is final, or the round's deadline passes. Deletes itself.
-class Transfer {
+class Transfer final : public CompletionTag {
  public:
   struct Work {
     const char* method;
@@ -132,23 +151,26 @@ class Transfer {
     int shard = 0;  // the shard whose server is called
   };
 
-  static void Start(TransferRound* round, grpc::GenericStub* stub, Work work);
+  static void Start(TransferRound* round, Work work);
 
   // Both are called on the driving thread: at the start, and for each event.
   void Send();
-  void Proceed();
+  void Proceed(bool ok) override;
   void Cancel();
   // The wait of the transfer, such as "an answer to the push of step 3 to
   // server HOST:PORT for 4 s"; empty while no answer is overdue.
   std::string Silence() const;
   int shard() const { return work_.shard; }
   const std::string& what() const { return work_.what; }
+  // Which of the client's transfers it is.
+  uint64_t number() const { return number_; }
+  void SetNumber(uint64_t number) { number_ = number; }
 
  private:
   enum class State { kDelayedSend, kCalling, kDelayedReceive, kBackingOff };
 
-  Transfer(TransferRound* round, grpc::GenericStub* stub, Work work)
-      : round_(round), stub_(stub), work_(std::move(work)) {}
+  Transfer(TransferRound* round, Work work)
+      : round_(round), work_(std::move(work)) {}
 
   void Call();
   void Receive();
@@ -157,18 +179,16 @@ class Transfer {
   void SetAlarm(State state, int64_t micros);
 
   TransferRound* const round_;
-  grpc::GenericStub* const stub_;
   const Work work_;
+  uint64_t number_ = 0;
   State state_ = State::kCalling;
   int attempts_ = 0;
   mutable absl::Mutex mu_;  // Cancel and Silence run on other threads
   // Start of the first call without any answer; infinite when all are answered.
   absl::Duration called_ ABSL_GUARDED_BY(mu_) = absl::InfiniteDuration();
-  std::unique_ptr<grpc::ClientContext> context_ ABSL_GUARDED_BY(mu_);
-  std::unique_ptr<grpc::ClientAsyncResponseReader<grpc::ByteBuffer>> reader_;
-  grpc::Alarm alarm_;
-  grpc::ByteBuffer response_;
-  grpc::Status status_;
+  std::unique_ptr<OutgoingCalls::Call> call_ ABSL_GUARDED_BY(mu_);
+  std::unique_ptr<OutgoingCalls::Alarm> alarm_;
+  absl::StatusOr<grpc::ByteBuffer> answer_;
 };
 
 }  // namespace tributary

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/time/clock.h"
-#include "common/wire/side/completion_tag.h"
+#include "common/wire/calls/posted_work.h"
 
 namespace tributary {
 namespace {

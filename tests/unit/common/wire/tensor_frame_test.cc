@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/testing/byte_buffers.h"
 #include "tributary/v1/parameter_service.pb.h"
 
 namespace tributary {
@@ -20,16 +21,6 @@ v1::PushPullRequest MakeRequest() {
   request.set_step(300);
   request.set_crc32c(0xdeadbeef);
   return request;
-}
-
-std::string Flatten(const grpc::ByteBuffer& buffer) {
-  std::vector<grpc::Slice> slices;
-  EXPECT_TRUE(buffer.Dump(&slices).ok());
-  std::string bytes;
-  for (const grpc::Slice& s : slices) {
-    bytes.append(reinterpret_cast<const char*>(s.begin()), s.size());
-  }
-  return bytes;
 }
 
 std::string Text(const Payload& payload) {
@@ -57,7 +48,7 @@ TEST(TensorFrameTest, WritesExactlyWhatProtobufWrites) {
       EncodeFrame(MakeRequest(),
                   {OwnedSlice(tensor.data(), 10, owner),
                    OwnedSlice(tensor.data() + 10, tensor.size() - 10, owner)});
-  EXPECT_EQ(Flatten(frame), whole.SerializeAsString());
+  EXPECT_EQ(testing::BytesOf(frame), whole.SerializeAsString());
 }
 
 TEST(TensorFrameTest, BytesLiveAsLongAsASliceOfThem) {

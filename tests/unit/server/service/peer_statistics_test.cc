@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/service/peer_statistics.h"
 
+#include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/wire/calls/grpc_calls.h"
 #include "common/wire/crc32c/crc32c.h"
 #include "common/wire/deadline.h"
 #include "common/wire/header_checksum.h"
-#include "server/service/calls/raw_call.h"
 #include "tests/testing/status_matchers.h"
+#include "tributary/v1/parameter_service.grpc.pb.h"
 
 namespace tributary {
 namespace {
@@ -81,15 +84,12 @@ TEST(PeerStatisticsTest, AsksUntilAnAnswerComesWhole) {
   builder.RegisterService(&peer);
   const auto server = builder.BuildAndStart();
 
-  v1::Plan plan;
-  plan.set_job_id(77);
-  plan.set_epoch(1);
-  plan.add_servers("127.0.0.1:1");
-  plan.add_servers(absl::StrCat("127.0.0.1:", port));
+  const std::vector<std::string> servers = {"127.0.0.1:1",
+                                            absl::StrCat("127.0.0.1:", port)};
   grpc::CompletionQueue queue;
   std::optional<std::vector<double>> delivered;
   const auto statistics = std::make_shared<PeerStatistics>(
-      plan, CallerProof(), &queue,
+      std::make_unique<GrpcCalls>(servers, CallerProof(), &queue),
       [&](const v1::StatisticsRequest& request, std::vector<double> values) {
         EXPECT_EQ(request.step(), 12);
         EXPECT_EQ(request.shard(), 1u);

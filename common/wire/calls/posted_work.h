@@ -11,17 +11,10 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "common/wire/calls/completion_tag.h"
 #include "common/wire/deadline.h"
 
 namespace tributary {
-
-// An operation on a completion queue: the queue returns it when the operation
-// ends.
-class CompletionTag {
- public:
-  virtual ~CompletionTag() = default;
-  virtual void Proceed(bool ok) = 0;
-};
 
 // Runs functions on the thread that polls a queue, soon, and in the order of
 // their Post, which alarms alone would not keep. Thread-safe; until the queue
