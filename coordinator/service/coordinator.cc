@@ -38,12 +38,7 @@ namespace {
 
 constexpr char kServiceName[] = "tributary.v1.CoordinatorService";
 constexpr absl::Duration kLastAnswers = absl::Seconds(2);
-constexpr absl::Duration kTick = absl::Milliseconds(100);
-// How long the end of a job waits for the last checkpoint's files.
-constexpr int64_t kLastCheckpointMicros = 60'000'000;
-// Pause between two attempts to write to a full disk.
-constexpr absl::Duration kRoom = absl::Milliseconds(200);
-constexpr absl::Duration kLook = absl::Milliseconds(5);
+constexpr absl::Duration kLeaseTick = absl::Milliseconds(100);
 // An evaluation part holds five bytes a sample for the exact AUC.
 constexpr int kMaxRequestBytes = 256 << 20;
 constexpr int kMostCalls = 256;  // of a connection at once
@@ -159,6 +154,10 @@ Coordinator::Coordinator(Options options, JobState::Options state)
                 .save_evaluations = options_.savers.evaluations,
                 .predecessor = options_.predecessor,
                 .started_micros = options_.started_micros}),
+      rounds_({.clock = options_.clock,
+               .loss_timeout = options_.timeouts.loss,
+               .ranks_have_weights = !StrategyOf(options_.job).uses_servers()},
+              &control_, this),
       side_({kServiceName}, options_.calls.guard, options_.calls.reflection) {}
 
 absl::Status Coordinator::Listen() {
@@ -192,7 +191,7 @@ absl::Status Coordinator::Listen() {
   side_.Start();
   port_->Start();
   lease_thread_ = std::thread([this] { WatchLeases(); });
-  thread_ = std::thread([this] { Run(); });
+  thread_ = std::thread([this] { rounds_.Run(); });
   return absl::OkStatus();
 }
 
@@ -215,43 +214,38 @@ Coordinator::~Coordinator() {
   if (thread_.joinable()) thread_.join();
 }
 
-void Coordinator::WriteManifests() {
-  // Deleted first: on a full disk, a failed checkpoint's files take the room of
-  // the next one.
-  for (const std::string& folder : control_.output().TakeFailedCheckpoints()) {
-    std::error_code error;
-    if (!ReadCheckpointInfo(folder).complete()) {
-      std::filesystem::remove_all(folder, error);
-    }
+void Coordinator::RemoveFailed(const std::string& folder) {
+  std::error_code error;
+  if (!ReadCheckpointInfo(folder).complete()) {
+    std::filesystem::remove_all(folder, error);
   }
-  while (const std::optional<PendingManifest> pending =
-             control_.output().NextManifest()) {
-    const std::string folder =
-        absl::StrCat(pending->directory, "/",
-                     CheckpointFolderName(pending->manifest.step()));
-    absl::Status status = WriteManifest(pending->directory, pending->manifest,
-                                        options_.checkpoint_key);
-    TRIBUTARY_FAILPOINT("coordinator-manifest");
-    if (!control_.output().ManifestWritten(*pending, folder, status)) {
-      // The job has gone back to before this step and will compute it again.
-      status = RevokeManifest(pending->directory, pending->manifest.step());
-      spdlog::warn("the checkpoint of step {} is of a plan that is over: {}",
-                   pending->manifest.step(), status.ToString());
-      continue;
-    }
-    if (!status.ok() || control_.deposed()) continue;
-    // Not before: by now the state names it, unless it cannot be saved.
-    spdlog::info("checkpoint of step {}: {}", pending->manifest.step(), folder);
-    // Old checkpoints stay until the saved state names this one, because a
-    // restarted coordinator would go back to the one that the state names.
-    if (!control_.saved()) continue;
-    status = PruneCheckpoints(
-        pending->directory, options_.job.checkpoint().keep(),
-        {lineage_, WriterTag(job_id_, pending->manifest.plan_epoch()),
-         control_.output().BestStep()});
-    if (!status.ok()) {
-      spdlog::warn("old checkpoints stay: {}", std::string(status.message()));
-    }
+}
+
+absl::Status Coordinator::WriteManifest(const PendingManifest& pending) {
+  return tributary::WriteManifest(pending.directory, pending.manifest,
+                                  options_.checkpoint_key);
+}
+
+void Coordinator::RevokeManifest(const PendingManifest& pending) {
+  const absl::Status status =
+      tributary::RevokeManifest(pending.directory, pending.manifest.step());
+  spdlog::warn("the checkpoint of step {} is of a plan that is over: {}",
+               pending.manifest.step(), status.ToString());
+}
+
+void Coordinator::ManifestWritten(const PendingManifest& pending, bool saved) {
+  spdlog::info("checkpoint of step {}: {}/{}", pending.manifest.step(),
+               pending.directory,
+               CheckpointFolderName(pending.manifest.step()));
+  // Old checkpoints stay until the saved state names this one, because a
+  // restarted coordinator would go back to the one that the state names.
+  if (!saved) return;
+  const absl::Status status = PruneCheckpoints(
+      pending.directory, options_.job.checkpoint().keep(),
+      {lineage_, WriterTag(job_id_, pending.manifest.plan_epoch()),
+       control_.output().BestStep()});
+  if (!status.ok()) {
+    spdlog::warn("old checkpoints stay: {}", std::string(status.message()));
   }
 }
 
@@ -261,30 +255,15 @@ CallerProof Coordinator::Proof() const {
 }
 
 void Coordinator::WatchLeases() {
-  while (!control_.closed()) control_.Tick(kTick);
+  while (!control_.closed()) control_.Tick(kLeaseTick);
 }
 
-void Coordinator::Run() {
-  Ending ending;
-  while (!control_.closed()) {
-    control_.output().AwaitWork(kTick);
-    if (control_.deposed()) break;  // the files belong to another coordinator
-    if (const auto lost = control_.output().TakeUnreadable())
-      TakeOlderCheckpoint(*lost);
-    WriteManifests();
-    v1::Plan plan;
-    int64_t step = 0;
-    if (control_.output().ReadyToSave(&plan, &step))
-      SaveWeights(plan, step, &ending);
-  }
-  LeaveWholeCheckpoints();
-}
-
-void Coordinator::TakeOlderCheckpoint(const UnreadableCheckpoint& lost) {
+absl::StatusOr<JobFiles::OlderCheckpoint> Coordinator::GoBackBefore(
+    const UnreadableCheckpoint& lost) {
   const CheckpointInfo seen = ReadCheckpointInfo(lost.folder);
   if (seen.lineage == lineage_ && seen.step == lost.step &&
       IsWhole(VerifyCheckpoint(lost.folder, options_.checkpoint_key))) {
-    return control_.Fail(absl::StrCat(
+    return absl::DataLossError(absl::StrCat(
         lost.why, "; the coordinator finds ", lost.folder,
         " intact; check that it is the same folder on every host, and check "
         "the member's disk"));
@@ -301,9 +280,9 @@ void Coordinator::TakeOlderCheckpoint(const UnreadableCheckpoint& lost) {
                                  options_.checkpoint_key);
   }
   if (!older.ok() && begin > 0) {
-    return control_.Fail(absl::StrCat("the checkpoint of step ", lost.step,
-                                      " cannot be read, ", lost.why,
-                                      "; no older one of this run is intact"));
+    return absl::DataLossError(
+        absl::StrCat("the checkpoint of step ", lost.step, " cannot be read, ",
+                     lost.why, "; no older one of this run is intact"));
   }
   const int64_t step = older.ok() ? older->step : 0;
   // The job recomputes the steps after this one, so later checkpoints are void.
@@ -312,12 +291,10 @@ void Coordinator::TakeOlderCheckpoint(const UnreadableCheckpoint& lost) {
         RemoveCheckpointsAfter(lost.directory, step, lineage_);
     if (!status.ok()) spdlog::warn("{}", std::string(status.message()));
   }
-  control_.output().GoBack(lost, step, older.ok() ? older->path : "");
+  return OlderCheckpoint{step, older.ok() ? older->path : ""};
 }
 
-// A checkpoint that is incomplete when the job is over will never be complete.
-void Coordinator::LeaveWholeCheckpoints() {
-  const std::string directory = control_.output().CheckpointDirectoryAtEnd();
+void Coordinator::LeaveWholeCheckpoints(const std::string& directory) {
   std::error_code error;
   if (!std::filesystem::is_directory(directory, error)) return;
   const absl::Status status =
@@ -329,72 +306,32 @@ void Coordinator::LeaveWholeCheckpoints() {
   }
 }
 
-// Repeats the hand-over while the disk is full, so that the weights are not
-// lost.
-absl::Status Coordinator::HandOver(const FinalWeights& weights,
-                                   uint64_t plan_epoch) {
-  if (!options_.savers.weights) return absl::OkStatus();
-  const int64_t start = options_.clock->NowMicros();
-  while (true) {
-    const absl::Status status = options_.savers.weights(weights);
-    const absl::Duration spent =
-        absl::Microseconds(options_.clock->NowMicros() - start);
-    if (!absl::IsResourceExhausted(status) || spent >= options_.timeouts.loss ||
-        control_.closed() || !control_.output().InForce(plan_epoch)) {
-      control_.SetWaits({});
-      return status;
-    }
-    v1::Wait room = WaitFor(absl::StrCat(
-        "waiting for room for the final weights: ", status.message()));
-    room.set_cause(v1::CAUSE_FULL_DISK);
-    control_.SetWaits(room);
-    absl::SleepFor(kRoom);
-  }
-}
-
-// A server that is lost during this makes all members start over once more.
-void Coordinator::SaveWeights(const v1::Plan& plan, int64_t step,
-                              Ending* ending) {
-  const int64_t now = options_.clock->NowMicros();
-  if (ending->plan_epoch != plan.epoch()) *ending = {plan.epoch(), now};
-  if (control_.output().CheckpointOpen() &&
-      now < ending->since_micros + kLastCheckpointMicros) {
-    absl::SleepFor(kLook);
-    return;
-  }
+absl::StatusOr<FinalWeights> Coordinator::ReadWeights(
+    const v1::Plan& plan, int64_t step,
+    const std::function<bool()>& cancelled) {
   ReadWeightsOptions read;
   read.proof = Proof();
   read.clock = options_.clock;
   // Long enough for the loss of a server to be detected, which ends this plan.
   read.timeout += options_.timeouts.loss +
                   absl::Seconds(options_.job.cluster().lease_seconds());
-  read.cancelled = [this, &plan] {
-    return control_.closed() || !control_.output().InForce(plan.epoch());
-  };
-  absl::StatusOr<FinalWeights> weights =
+  read.cancelled = cancelled;
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      FinalWeights weights,
       StrategyOf(options_.job).uses_servers()
           ? ReadFinalWeights(plan, StepCountOf(options_.job).VersionAfter(step),
                              read)
-          : control_.output().RankWeights(step);
-  if (absl::IsFailedPrecondition(weights.status()) &&
-      !StrategyOf(options_.job).uses_servers() &&
-      now < ending->since_micros +
-                absl::ToInt64Microseconds(options_.timeouts.loss)) {
-    absl::SleepFor(kLook);  // the ranks are asked for the weights
-    return;
-  }
-  if (control_.deposed() || (!weights.ok() && control_.closed())) return;
-  if (weights.ok()) {
-    weights->step = step;
-    weights->tensors =
-        AssembleWhole(weights->parameters, std::move(weights->tensors));
-    weights->parameters = WholeParameters(weights->parameters);
-  }
-  TRIBUTARY_FAILPOINT("coordinator-weights-read");
-  const absl::Status saved =
-      weights.ok() ? HandOver(*weights, plan.epoch()) : weights.status();
-  TRIBUTARY_FAILPOINT("coordinator-weights-saved");
-  control_.output().Saved(plan.epoch(), saved);
+          : control_.output().RankWeights(step));
+  weights.step = step;
+  weights.tensors =
+      AssembleWhole(weights.parameters, std::move(weights.tensors));
+  weights.parameters = WholeParameters(weights.parameters);
+  return weights;
+}
+
+absl::Status Coordinator::SaveWeights(const FinalWeights& weights) {
+  return options_.savers.weights ? options_.savers.weights(weights)
+                                 : absl::OkStatus();
 }
 
 }  // namespace tributary

@@ -20,13 +20,14 @@
 #include "coordinator/core/job_plan.h"
 #include "coordinator/job/final_weights.h"
 #include "coordinator/service/job_control.h"
+#include "coordinator/service/job_rounds.h"
 
 namespace tributary {
 
 // Serves one job: assigns places and leases, publishes the plan, collects
 // progress and ends the job for all members. The control plane is small and
 // slow, so the synchronous gRPC API is sufficient.
-class Coordinator {
+class Coordinator final : private JobFiles {
  public:
   struct Timeouts {
     absl::Duration lease = absl::Seconds(10);
@@ -70,7 +71,7 @@ class Coordinator {
   // that is too short. Unavailable: cannot listen on the address.
   static absl::StatusOr<std::unique_ptr<Coordinator>> Start(Options options);
 
-  ~Coordinator();
+  ~Coordinator() override;
 
   // host:port, with the host of Options::listen and the actual port.
   const std::string& address() const { return address_; }
@@ -92,25 +93,27 @@ class Coordinator {
   CallerProof Proof() const;
 
   absl::Status Listen();
-  // A plan that all workers have finished.
-  struct Ending {
-    uint64_t plan_epoch = 0;
-    int64_t since_micros = 0;
-  };
-
   void WatchLeases();  // a thread
-  void Run();          // a thread: writes manifests and final weights
-  void WriteManifests();
-  void LeaveWholeCheckpoints();
-  void TakeOlderCheckpoint(const UnreadableCheckpoint& lost);
-  absl::Status HandOver(const FinalWeights& weights, uint64_t plan_epoch);
-  void SaveWeights(const v1::Plan& plan, int64_t step, Ending* ending);
+
+  // For JobRounds.
+  void RemoveFailed(const std::string& folder) override;
+  absl::Status WriteManifest(const PendingManifest& pending) override;
+  void RevokeManifest(const PendingManifest& pending) override;
+  void ManifestWritten(const PendingManifest& pending, bool saved) override;
+  absl::StatusOr<OlderCheckpoint> GoBackBefore(
+      const UnreadableCheckpoint& lost) override;
+  absl::StatusOr<FinalWeights> ReadWeights(
+      const v1::Plan& plan, int64_t step,
+      const std::function<bool()>& cancelled) override;
+  absl::Status SaveWeights(const FinalWeights& weights) override;
+  void LeaveWholeCheckpoints(const std::string& directory) override;
 
   const Options options_;
   const uint64_t job_id_;
   const std::string job_key_;
   const uint64_t lineage_;
   JobControl control_;
+  JobRounds rounds_;
   std::unique_ptr<grpc::Service> service_;
   SideThread side_;
   std::unique_ptr<PeerPort> port_;
