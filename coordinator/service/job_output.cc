@@ -13,11 +13,22 @@ void JobOutput::Saved(uint64_t plan_epoch, const absl::Status& status) {
   TRIBUTARY_FAILPOINT("coordinator-done");
 }
 
+bool JobOutput::HasWorkLocked() const {
+  if (job_.closed) return true;
+  // Until the state is saved, nothing can be done.
+  return job_.core.Held().ok() &&
+         (job_.core.ending().Ready() || job_.core.checkpoints().HasWork());
+}
+
+bool JobOutput::HasWork() const {
+  absl::MutexLock lock(&job_.mu);
+  return HasWorkLocked();
+}
+
 void JobOutput::AwaitWork(absl::Duration timeout) {
   absl::MutexLock lock(&job_.mu);
   const auto there = [this]() ABSL_SHARED_LOCKS_REQUIRED(job_.mu) {
-    return job_.closed || job_.core.ending().Ready() ||
-           job_.core.checkpoints().HasWork();
+    return HasWorkLocked();
   };
   AwaitFor(&job_.mu, absl::Condition(&there), timeout);
 }

@@ -20,8 +20,11 @@ class JobOutput {
   explicit JobOutput(LockedJob* job) : job_(*job) {}
 
   // Waits up to `timeout` for a manifest to write, for a checkpoint that cannot
-  // be read, for all workers to have finished, or for Close.
+  // be read, for all workers to have finished, or for Close. While the state
+  // cannot be saved, only for Close.
   void AwaitWork(absl::Duration timeout);
+  // Whether it would not wait.
+  bool HasWork() const;
   // The next manifest to write, if any, and the result of writing it. False: a
   // new plan has replaced the manifest's plan, so its steps no longer count.
   std::optional<PendingManifest> NextManifest();
@@ -53,6 +56,8 @@ class JobOutput {
   void Saved(uint64_t plan_epoch, const absl::Status& status);
 
  private:
+  bool HasWorkLocked() const ABSL_SHARED_LOCKS_REQUIRED(job_.mu);
+
   LockedJob& job_;
 };
 

@@ -62,6 +62,22 @@ TEST_F(JobSavingTest, AJobIsNotDoneBeforeItsStateSaysSo) {
   EXPECT_EQ(kept_.phase(), v1::JOB_PHASE_DONE);
 }
 
+// The thread that reads the final weights would turn in a loop.
+TEST_F(JobSavingTest, ThereIsNothingToDoWhileTheStateIsNotSaved) {
+  Begin();
+  EXPECT_FALSE(control_->output().HasWork());
+  for (const v1::RegisterResponse& worker : workers_) {
+    ASSERT_TRUE(control_->calls().Heartbeat(Finished(worker)).ok());
+  }
+  EXPECT_TRUE(control_->output().HasWork());
+  full_ = true;
+  control_->RequestStop();
+  EXPECT_FALSE(control_->output().HasWork());
+  full_ = false;
+  Tick();
+  EXPECT_TRUE(control_->output().HasWork());
+}
+
 TEST_F(JobSavingTest, AStateThatCannotBeSavedForTooLongFailsTheJob) {
   Begin();
   full_ = true;
