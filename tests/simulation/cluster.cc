@@ -160,14 +160,13 @@ void Cluster::Crash(Process* process, const Mishap& mishap) {
   }
   process->Die();
   if (mishap.known && index) {
-    world_.After(
-        world_.random().Scale(kMilli, 50 * kMilli), coordinator_,
-        World::Kind::kWork, [this, index, is_server, pid = process->pid()] {
-          coordinator_->Do([&](JobControl& job) {
-            return job.MemberLost(is_server ? v1::ROLE_SERVER : v1::ROLE_WORKER,
-                                  *index, pid, "killed");
-          });
-        });
+    world_.After(world_.random().Scale(kMilli, 50 * kMilli), coordinator_,
+                 World::Kind::kWork,
+                 [this, index, is_server, pid = process->pid()] {
+                   coordinator_->control().MemberLost(
+                       is_server ? v1::ROLE_SERVER : v1::ROLE_WORKER, *index,
+                       pid, "killed");
+                 });
   }
   if (scenario_.comes_back) StartLater(mishap.lasts_micros, process);
 }

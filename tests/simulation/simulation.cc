@@ -117,13 +117,12 @@ void Simulation::Inflict(const Mishap& mishap) {
       break;
     case kStop:
       stop_requested_ = true;
-      cluster_.coordinator()->Do([](JobControl& job) { job.RequestStop(); });
+      cluster_.coordinator()->control().RequestStop();
       break;
     case kAskCheckpoint:
       // Refused where the job writes none, or has no plan.
-      cluster_.coordinator()->Do([](JobControl& job) {
-        (void)job.calls().TakeCheckpoint(v1::TakeCheckpointRequest());
-      });
+      (void)cluster_.coordinator()->control().calls().TakeCheckpoint(
+          v1::TakeCheckpointRequest());
       break;
     case kPowerCut:
       cluster_.PowerCut();

@@ -39,7 +39,7 @@ TEST_F(SimulationTest, FixedSeedsKeepEveryInvariantWhileEverythingGoesWrong) {
   }
   std::set<std::string> wanted = {
       "answer damaged",  "contribution repeated", "former holder called",
-      "message cut off", "gradient damaged",      "message delayed",
+      "message cut off", "request damaged",       "message delayed",
       "message lost",    "message repeated",      "state not saved"};
   for (int kind = 0; kind <= static_cast<int>(Mishap::Kind::kDamagedCheckpoint);
        ++kind) {

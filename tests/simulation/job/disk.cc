@@ -170,7 +170,7 @@ absl::StatusOr<WholeState> Disk::Read(const std::string& folder,
 }
 
 absl::StatusOr<const Disk::Folder*> Disk::Find(const std::string& name) const {
-  const auto found = folders_.find(name);
+  const auto found = folders_.find(name.substr(name.rfind('/') + 1));
   if (found == folders_.end() || !found->second.manifest) {
     return absl::NotFoundError(absl::StrCat(name, " is no checkpoint"));
   }

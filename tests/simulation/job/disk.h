@@ -40,7 +40,7 @@ class Disk {
   absl::Status WriteManifest(const v1::CheckpointManifest& manifest);
   void Prune(int keep);
   void RemoveIncomplete(const std::string& folder) {
-    const auto found = folders_.find(folder);
+    const auto found = folders_.find(folder.substr(folder.rfind('/') + 1));
     if (found == folders_.end() || found->second.manifest) return;
     folders_.erase(found);
   }

@@ -41,34 +41,32 @@ void Oracle::Judge(const std::string& what, const absl::Status& status) {
   world_->Violate(absl::StrCat(what, ": ", std::string(status.message())));
 }
 
-void Oracle::Shown(const Block& block, const WeightsSnapshot& weights,
+void Oracle::Shown(const Block& block, int64_t version, const float* weights,
                    const std::optional<Reader>& reader) {
-  const absl::Status status = CheckShown(block, weights, reader);
+  const absl::Status status = CheckShown(block, version, weights, reader);
   if (status.ok()) return;
   Judge(absl::StrCat("shard ", block.shard, ", block ", block.index,
-                     " shows version ", weights.version,
+                     " shows version ", version,
                      reader ? absl::StrCat(" to rank ", reader->rank, " after ",
                                            reader->finished, " steps")
                             : ""),
         status);
 }
 
-absl::Status Oracle::CheckShown(const Block& block,
-                                const WeightsSnapshot& weights,
+absl::Status Oracle::CheckShown(const Block& block, int64_t version,
+                                const float* weights,
                                 const std::optional<Reader>& reader) {
-  const float* data = weights.weights.data();
   if (model_->tagged()) {
     for (const Slice& slice : block.slices) {
       TRIBUTARY_RETURN_IF_ERROR(
-          CheckTagged(data + slice.offset, weights.version, reader));
+          CheckTagged(weights + slice.offset, version, reader));
     }
     return absl::OkStatus();
   }
-  if (weights.version < 0 || weights.version > scenario_.steps) {
+  if (version < 0 || version > scenario_.steps) {
     return absl::InternalError("there is no such version");
   }
-  return SameBlock(block, data,
-                   model_->reference().After(weights.version).weights,
+  return SameBlock(block, weights, model_->reference().After(version).weights,
                    "the weight");
 }
 

@@ -31,9 +31,9 @@ class Oracle {
   Oracle(World* world, const Scenario& scenario, Model* model)
       : world_(world), scenario_(scenario), model_(model) {}
 
-  // Checks a block as a server answers it. `reader`: the worker whose step ends
-  // with this answer, or whose training starts with it.
-  void Shown(const Block& block, const WeightsSnapshot& weights,
+  // Checks a block's weights as a server answers with them. `reader`: the
+  // worker whose step ends with this answer, or whose training starts with it.
+  void Shown(const Block& block, int64_t version, const float* weights,
              const std::optional<Reader>& reader);
   // Checks a block's snapshot for a checkpoint.
   void Cut(const BlockCut& cut);
@@ -45,7 +45,8 @@ class Oracle {
   void Final(int64_t step, const Tensors& weights);
 
  private:
-  absl::Status CheckShown(const Block& block, const WeightsSnapshot& weights,
+  absl::Status CheckShown(const Block& block, int64_t version,
+                          const float* weights,
                           const std::optional<Reader>& reader);
   absl::Status CheckTagged(const float* weights, int64_t version,
                            const std::optional<Reader>& reader) const;

@@ -44,12 +44,12 @@ absl::Status MemberHost::Await(const char* what, Kind kind,
 template <typename Request, typename T>
 absl::Status MemberHost::Await(
     const char* what, Kind kind, absl::Duration timeout,
-    absl::StatusOr<T> (SimulatedCoordinator::*method)(const Request&),
+    absl::StatusOr<T> (JobCalls::*method)(const Request&),
     const Request& request, google::protobuf::Message* response) {
   return Await<T>(
       what, kind, timeout,
       [method, request](SimulatedCoordinator& coordinator, Reply<T> reply) {
-        reply((coordinator.*method)(request));
+        reply((coordinator.control().calls().*method)(request));
       },
       response);
 }
@@ -58,27 +58,34 @@ absl::Status MemberHost::Call(const google::protobuf::Message& request,
                               absl::Duration timeout,
                               google::protobuf::Message* response) {
   if (const auto* beat = dynamic_cast<const v1::HeartbeatRequest*>(&request)) {
-    return Await("heartbeat", Kind::kIdle, timeout,
-                 &SimulatedCoordinator::Heartbeat, *beat, response);
+    return Await("heartbeat", Kind::kIdle, timeout, &JobCalls::Heartbeat, *beat,
+                 response);
   }
   if (const auto* plan = dynamic_cast<const v1::GetPlanRequest*>(&request)) {
     return Await<v1::Plan>(
         "get plan", Kind::kWork, timeout,
-        [place = place_, epoch = plan->min_epoch(), wait = plan->wait_ms()](
-            SimulatedCoordinator& coordinator, Reply<v1::Plan> reply) {
-          coordinator.GetPlan(epoch, wait * kMilli, place, std::move(reply));
+        [place = place_, request = *plan](SimulatedCoordinator& coordinator,
+                                          Reply<v1::Plan> reply) {
+          coordinator.GetPlan(request, place, std::move(reply));
         },
         response);
   }
   if (const auto* model =
           dynamic_cast<const v1::DeclareModelRequest*>(&request)) {
-    return Await("declare", Kind::kWork, timeout,
-                 &SimulatedCoordinator::DeclareModel, *model, response);
+    return Await<v1::DeclareModelResponse>(
+        "declare", Kind::kWork, timeout,
+        [request = *model](SimulatedCoordinator& coordinator,
+                           const Reply<v1::DeclareModelResponse>& reply) {
+          const absl::Status status =
+              coordinator.control().calls().DeclareModel(request);
+          if (!status.ok()) return reply(status);
+          reply(v1::DeclareModelResponse());
+        },
+        response);
   }
   if (const auto* place = dynamic_cast<const v1::RegisterRequest*>(&request)) {
-    const absl::Status status =
-        Await("register", Kind::kWork, timeout, &SimulatedCoordinator::Register,
-              *place, response);
+    const absl::Status status = Await("register", Kind::kWork, timeout,
+                                      &JobCalls::Register, *place, response);
     if (!status.ok()) return status;
     const auto& got = *static_cast<const v1::RegisterResponse*>(response);
     place_ = {.job_id = got.job_id(),

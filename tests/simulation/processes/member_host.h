@@ -41,10 +41,10 @@ class MemberHost final : public SimulatedHost {
                      google::protobuf::Message* response);
   // The same for a call that the coordinator answers at once.
   template <typename Request, typename T>
-  absl::Status Await(
-      const char* what, World::Kind kind, absl::Duration timeout,
-      absl::StatusOr<T> (SimulatedCoordinator::*method)(const Request&),
-      const Request& request, google::protobuf::Message* response);
+  absl::Status Await(const char* what, World::Kind kind, absl::Duration timeout,
+                     absl::StatusOr<T> (JobCalls::*method)(const Request&),
+                     const Request& request,
+                     google::protobuf::Message* response);
 
   Context* const context_;
   Process* const process_;

@@ -2,23 +2,22 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/status/statusor.h"
-#include "common/plan/partition_plan.h"
 #include "coordinator/service/job_control.h"
+#include "coordinator/service/job_rounds.h"
 #include "tests/simulation/job/context.h"
 #include "tributary/v1/coordinator_service.pb.h"
 
 namespace tributary::simulation {
 
-// The coordinator's process: JobControl, with the rounds of its threads
-// (leases; manifests and final weights) as events.
-class SimulatedCoordinator final : public Process {
+// The coordinator's process: JobControl and the threads around it, among them
+// JobRounds, whose files are on the simulated disk.
+class SimulatedCoordinator final : public Process, private JobFiles {
  public:
   static constexpr char kAddress[] = "coordinator:1";
 
@@ -28,30 +27,11 @@ class SimulatedCoordinator final : public Process {
 
   void Start();
 
-  // Makes a call of the job. What it changed is seen at once.
-  template <typename Call>
-  auto Do(const Call& call) {
-    const absl::Cleanup take = [this] { TakeUpdates(); };
-    return call(*control_);
-  }
-  absl::StatusOr<v1::RegisterResponse> Register(
-      const v1::RegisterRequest& request) {
-    return Do([&](JobControl& job) { return job.calls().Register(request); });
-  }
-  absl::StatusOr<v1::DeclareModelResponse> DeclareModel(
-      const v1::DeclareModelRequest& request) {
-    const absl::Status status =
-        Do([&](JobControl& job) { return job.calls().DeclareModel(request); });
-    if (!status.ok()) return status;
-    return v1::DeclareModelResponse();
-  }
-  absl::StatusOr<v1::HeartbeatResponse> Heartbeat(
-      const v1::HeartbeatRequest& request) {
-    return Do([&](JobControl& job) { return job.calls().Heartbeat(request); });
-  }
-  // Answers when there is such a plan, or after this time.
-  void GetPlan(uint64_t min_epoch, int64_t wait_micros,
-               const MemberPlace& member, Reply<v1::Plan> reply);
+  JobControl& control() { return *control_; }
+  // Answers when there is such a plan, or after the time that the request
+  // names.
+  void GetPlan(const v1::GetPlanRequest& request, const MemberPlace& member,
+               Reply<v1::Plan> reply);
 
   bool over() const {
     return phase_ == v1::JOB_PHASE_DONE || phase_ == v1::JOB_PHASE_FAILED;
@@ -67,46 +47,33 @@ class SimulatedCoordinator final : public Process {
   std::string Doing() const { return control_->Snapshot().message(); }
 
  protected:
-  void LetGo() override;
+  void LetGo() override { context_->fibers.Kill(this); }
 
  private:
-  struct PlanCall {
-    uint64_t min_epoch;
-    int64_t until;
-    MemberPlace member;
-    Reply<v1::Plan> reply;
-  };
-  struct FinalRead {
-    v1::Plan plan;
-    int64_t step;
-    int64_t version;
-    int64_t until;
-    std::vector<Block> blocks;  // of all shards
-    Tensors weights;
-  };
-
+  // Threads.
   void WatchLeases();
-  void Round();
-  void WriteManifests();
-  void TakeOlderCheckpoint(const UnreadableCheckpoint& lost);
-  void SaveWhenFinished();
-  void ReadBlock(std::shared_ptr<FinalRead> read, size_t index);
-  void Saved(const FinalRead& read, const absl::Status& status);
-  void NextRound(int64_t micros);
-  void AnswerPlanCalls();
   void TakeUpdates();
-  void Idle(int64_t micros, std::function<void()> then);
+
+  void RemoveFailed(const std::string& folder) override;
+  absl::Status WriteManifest(const PendingManifest& pending) override;
+  void RevokeManifest(const PendingManifest& pending) override;
+  void ManifestWritten(const PendingManifest& pending, bool saved) override;
+  absl::StatusOr<OlderCheckpoint> GoBackBefore(
+      const UnreadableCheckpoint& lost) override;
+  absl::StatusOr<FinalWeights> ReadWeights(
+      const v1::Plan& plan, int64_t step,
+      const std::function<bool()>& cancelled) override;
+  absl::Status SaveWeights(const FinalWeights& weights) override;
+  void LeaveWholeCheckpoints(const std::string&) override {}
 
   Context* const context_;
   const int64_t start_step_;
   std::unique_ptr<JobControl> control_;
-  std::vector<PlanCall> plan_calls_;
-  // As Coordinator::Ending.
-  uint64_t ending_epoch_ = 0;
-  int64_t ending_since_ = 0;
+  std::optional<JobRounds> rounds_;
   int64_t recorded_step_;
   v1::JobPhase phase_ = v1::JOB_PHASE_WAITING;
   std::string message_;
+  uint64_t read_epoch_ = 0;  // of the plan whose weights were read last
   std::optional<int64_t> saved_step_;
   uint64_t saved_epoch_ = 0;
 };

@@ -18,6 +18,9 @@
 namespace tributary::simulation {
 namespace {
 
+// Longest time between the gradients of two parameters.
+constexpr int64_t kLayerMicros = 150;
+
 ApplyMode ModeOf(const Scenario& scenario) {
   if (!scenario.gathers()) return ApplyMode::kSeparate;
   return scenario.sync == Scenario::Sync::kBackup ? ApplyMode::kBackup
@@ -33,8 +36,7 @@ SimulatedRank::SimulatedRank(Context* context, Process* process,
       options_(std::move(options)),
       mode_(ModeOf(context->scenario)),
       host_(context, process),
-      client_(context, process),
-      gradient_(context->model.Initial()) {}
+      memory_(context->model) {}
 
 void SimulatedRank::Start() {
   context_->fibers.Start(process_, [this] {
@@ -47,7 +49,6 @@ void SimulatedRank::Start() {
 void SimulatedRank::LetGo() {
   ended_ = true;
   DropCheckpointer();
-  client_.Drop();
 }
 
 void SimulatedRank::Adopt(const std::vector<uint32_t>& ranks) {
@@ -114,7 +115,6 @@ absl::Status SimulatedRank::Declare() {
 }
 
 void SimulatedRank::EndPlan() {
-  client_.Drop();
   DropCheckpointer();
   finished_ = false;
 }
@@ -126,30 +126,51 @@ absl::Status SimulatedRank::GiveWeights() {
 
 // ---- training under a plan
 
-absl::Status SimulatedRank::Await(
-    const std::function<void(SimulatedClient::Done)>& call) {
-  if (!cancelled_.ok()) return cancelled_;
-  // The call may end after this thread.
-  const auto result = std::make_shared<std::optional<absl::Status>>();
-  call([result](const absl::Status& status) { *result = status; });
-  context_->fibers.Await(
-      [&] { return result->has_value() || !cancelled_.ok(); });
-  if (result->has_value()) return **result;
-  client_.Drop();
-  return cancelled_;
+absl::Status SimulatedRank::Connect() {
+  ParameterClient::Options options;
+  options.plan = plan_;
+  options.rank = *rank_;
+  options.incarnation = member_->incarnation();
+  options.recomputes = recomputes_;
+  options.transport = Transport::kGrpc;
+  if (context_->scenario.adds_early) {
+    options.total_samples = [model = &context_->model](int64_t step) {
+      return model->AllSamples(step);
+    };
+  }
+  options.for_tests.cut = context_->model.Cut(plan_.servers_size());
+  options.for_tests.calls = [this](const v1::Plan& plan) {
+    auto calls = std::make_unique<SimulatedCalls>(
+        context_, process_, rank_, plan, std::make_shared<TagQueue>());
+    calls_ = calls.get();
+    return calls;
+  };
+  ParameterServerSynchronizer::Options made;
+  TRIBUTARY_ASSIGN_OR_RETURN(made.client,
+                             ParameterClient::Connect(std::move(options)));
+  made.model = &memory_;
+  TRIBUTARY_ASSIGN_OR_RETURN(made.device, DeviceBeside(&context_->ops));
+  made.mode = mode_;
+  for (int p = 0; p < std::ssize(memory_.specs); ++p) {
+    made.place_in_plan.push_back(p);
+  }
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      synchronizer_, ParameterServerSynchronizer::Create(std::move(made)));
+  return absl::OkStatus();
 }
 
 absl::Status SimulatedRank::Train(const v1::Plan& plan) {
   plan_ = plan;
-  cancelled_ = absl::OkStatus();
+  TRIBUTARY_RETURN_IF_ERROR(Connect());
+  const absl::Cleanup closed = [this] {
+    calls_ = nullptr;
+    synchronizer_.reset();
+  };
   canceller_.Attach(
-      [this](const std::string& why) {
-        cancelled_ = absl::CancelledError(why);
-      },
+      [this](const std::string& why) { synchronizer_->Cancel(why); },
       plan_.epoch());
+  const absl::Cleanup detached = [this] { canceller_.Detach(); };
   const absl::Status status = TrainUnderPlan();
-  canceller_.Detach();
-  client_.Drop();
   if (status.ok() && checkpointer_ &&
       LeavesCheckpointAtEnd(JobOf(context_->scenario), plan_.start_step(),
                             step_)) {
@@ -176,56 +197,40 @@ absl::Status SimulatedRank::TrainUnderPlan() {
 
 // Learns where the job stands and takes the weights.
 absl::Status SimulatedRank::Begin() {
-  doing_ = "reads its progress";
-  step_ = 0;
-  client_.Begin(plan_, {*rank_, member_->incarnation(), recomputes_});
-  TRIBUTARY_RETURN_IF_ERROR(Await([this](const SimulatedClient::Done& done) {
-    client_.ReadProgress([this, done](const absl::StatusOr<RankProgress>& got) {
-      if (got.ok()) progress_ = *got;
-      done(got.status());
-    });
-  }));
-  if (!progress_.initialized && *rank_ == 0) {
-    doing_ = "gives first weights";
-    TRIBUTARY_RETURN_IF_ERROR(Await([this](const SimulatedClient::Done& done) {
-      client_.Initialize(done);
-    }));
-  }
-  doing_ = "pulls";
-  const std::optional<int64_t> finished = FinishedBeforePull(mode_, progress_);
-  if (finished) StartAt(*finished);
-  TRIBUTARY_RETURN_IF_ERROR(Await([this](const SimulatedClient::Done& done) {
-    client_.Pull(StartingWeights(mode_, progress_), done);
-  }));
-  if (!finished) StartAt(client_.oldest_version());
+  doing_ = "takes weights";
+  GradientSynchronizer::MakeWeights initial;
+  if (*rank_ == 0) initial = [this] { return context_->model.Initial(); };
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      step_,
+      synchronizer_->Start(initial, [this](const RankProgress& progress) {
+        progress_ = progress;
+        StartAt(progress.steps);
+      }));
   return StartResidual();
 }
 
 absl::Status SimulatedRank::Compute() {
   doing_ = "computes";
   context_->oracle.Residual(*rank_, step_, residual_);
-  context_->model.Gradient(*rank_, step_, client_.weights(), &gradient_);
+  context_->model.Gradient(*rank_, step_, memory_.weights, &memory_.gradients);
   const int64_t mean = context_->scenario.compute_micros[*rank_];
   context_->fibers.Sleep(
       context_->world.random().Between(mean / 2, mean * 3 / 2),
       World::Kind::kWork);
   doing_ = "pushes";
-  return Await([this](const SimulatedClient::Done& done) {
-    client_.PushPull(step_, gradient_, done);
-  });
+  synchronizer_->BeginStep(step_, context_->model.Samples(*rank_, step_));
+  for (size_t p = memory_.gradients.size(); p-- > 0;) {
+    context_->fibers.Sleep(context_->world.random().Between(0, kLayerMicros),
+                           World::Kind::kWork);
+    synchronizer_->GradientReady(static_cast<int>(p));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status SimulatedRank::FinishStep() {
-  const std::optional<WantedWeights> wanted =
-      CatchUp(mode_, step_ + 1, client_.newest_version());
-  if (!wanted) {
-    Report(step_ + 1);
-    return absl::OkStatus();
-  }
-  doing_ = "catches up";
-  TRIBUTARY_RETURN_IF_ERROR(Await(
-      [&](const SimulatedClient::Done& done) { client_.Pull(*wanted, done); }));
-  Report(client_.oldest_version());
+  TRIBUTARY_ASSIGN_OR_RETURN(const int64_t finished,
+                             synchronizer_->FinishStep());
+  Report(finished);
   return absl::OkStatus();
 }
 

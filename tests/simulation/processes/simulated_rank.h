@@ -12,16 +12,17 @@
 #include "common/member/member.h"
 #include "tests/simulation/job/context.h"
 #include "tests/simulation/processes/member_host.h"
+#include "tests/simulation/processes/simulated_calls.h"
 #include "tests/simulation/processes/simulated_checkpointer.h"
-#include "tests/simulation/processes/simulated_client.h"
 #include "tributary/v1/plan.pb.h"
+#include "worker/rank/parallel/parameter_server_synchronizer.h"
 #include "worker/rank/session/canceller.h"
 #include "worker/rank/session/rank_driver.h"
 
 namespace tributary::simulation {
 
-// One rank's program: trains under the plans of its RankDriver, as RankWork,
-// Trainer and ParameterServerSynchronizer do.
+// One rank's program: trains under the plans of its RankDriver with a
+// ParameterServerSynchronizer, as RankWork and Trainer do.
 class SimulatedRank final : public DrivenRank {
  public:
   struct Options {
@@ -41,13 +42,27 @@ class SimulatedRank final : public DrivenRank {
   std::optional<uint32_t> rank() const { return rank_; }
   uint64_t epoch() const { return plan_.epoch(); }
   // True when it waits only for answers of servers.
-  bool WaitsForServers() const { return client_.waits(); }
+  bool WaitsForServers() const { return calls_ != nullptr && calls_->waits(); }
   // True when it has finished all steps and waits for the others.
   bool Finished() const { return finished_; }
   // "pushes, step 3"
   std::string Doing() const;
 
  private:
+  // Where the model's values are.
+  struct Memory final : ParameterMemory {
+    explicit Memory(const Model& model)
+        : specs(model.parameters()),
+          weights(model.Initial()),
+          gradients(model.Initial()) {}
+    const ParameterSpecs& parameters() const override { return specs; }
+    float* weight(int i) override { return weights[i].data(); }
+    float* gradient(int i) override { return gradients[i].data(); }
+
+    const ParameterSpecs& specs;
+    Tensors weights, gradients;
+  };
+
   absl::Status Declare() override;
   void EndPlan() override;
   absl::Status GiveWeights() override;
@@ -69,8 +84,7 @@ class SimulatedRank final : public DrivenRank {
   void WriteResidual();
   void DropCheckpointer();
 
-  // Waits for a call of the client, or until the plan or the job ends.
-  absl::Status Await(const std::function<void(SimulatedClient::Done)>& call);
+  absl::Status Connect();
   void StartAt(int64_t step) {
     step_ = step;
     member_->StartAt(plan_.epoch(), step, progress_.begun);
@@ -82,7 +96,7 @@ class SimulatedRank final : public DrivenRank {
   const Options options_;
   const ApplyMode mode_;
   MemberHost host_;
-  SimulatedClient client_;
+  Memory memory_;
   Canceller canceller_;
   Member* member_ = nullptr;  // while it lives
   std::optional<uint32_t> rank_;
@@ -91,10 +105,10 @@ class SimulatedRank final : public DrivenRank {
   const char* doing_ = "joins";
 
   v1::Plan plan_;
-  absl::Status cancelled_;  // not OK: the plan or the job has ended
+  std::unique_ptr<ParameterServerSynchronizer> synchronizer_;  // of the plan
+  const SimulatedCalls* calls_ = nullptr;                      // its calls
   RankProgress progress_;
   int64_t step_ = 0;
-  Tensors gradient_;
   std::vector<float> residual_;  // of the first parameter
   int64_t written_ = 0;          // step of the last checkpoint
   std::shared_ptr<SimulatedCheckpointer> checkpointer_;

@@ -9,6 +9,7 @@
 #include "common/checkpoint/restore.h"
 #include "common/status/status_macros.h"
 #include "server/service/make_training.h"
+#include "server/service/parameter_handlers.h"
 #include "tests/simulation/world/micros.h"
 
 namespace tributary::simulation {
@@ -19,14 +20,68 @@ constexpr int64_t kTick = 100 * kMilli;
 
 }  // namespace
 
+// A call until its answer.
+class SimulatedServer::TakenCall final : public ServedCall {
+ public:
+  TakenCall(SimulatedServer* server, int64_t number, const DataCall& call,
+            CallJudge::See see, Reply<grpc::ByteBuffer> reply)
+      : server_(server),
+        number_(number),
+        request_(call.request),
+        see_(std::move(see)),
+        reply_(std::move(reply)) {
+    Caller caller;
+    caller.unchecked = true;
+    SetCaller(std::move(caller));
+  }
+
+  grpc::ByteBuffer TakeRequest() override { return std::move(request_); }
+  void Answer(const grpc::ByteBuffer& response) override { End(response); }
+  void Fail(const absl::Status& status) override { End(status); }
+  std::string peer() const override { return "simulated"; }
+
+ private:
+  void End(const absl::StatusOr<grpc::ByteBuffer>& answer) {
+    if (see_) see_(answer);
+    reply_(answer);
+    server_->calls_.erase(number_);
+  }
+
+  SimulatedServer* const server_;
+  const int64_t number_;
+  grpc::ByteBuffer request_;
+  const CallJudge::See see_;
+  const Reply<grpc::ByteBuffer> reply_;
+};
+
 SimulatedServer::SimulatedServer(int64_t pid, std::string name,
                                  Context* context, Options options)
-    : Process(pid, std::move(name)),
+    : DataServer(pid, std::move(name)),
       context_(context),
       options_(std::move(options)),
-      host_(context, this) {}
+      host_(context, this),
+      tags_(std::make_shared<TagQueue>([this] {
+        After(0, World::Kind::kWork, [this] { tags_->Handle(); });
+      })) {
+  plans_.emplace(ServiceOptions());
+}
 
 SimulatedServer::~SimulatedServer() = default;
+
+PlanService::Options SimulatedServer::ServiceOptions() {
+  return {.clock = context_->world.clock(),
+          .guard = CallGuard::Open(),
+          .connect =
+              [this](const v1::Plan& plan) {
+                // Until the plan is served, calls are refused.
+                context_->fibers.Sleep(
+                    context_->world.random().Scale(kMilli, 30 * kMilli),
+                    World::Kind::kWork);
+                return std::make_unique<SimulatedCalls>(
+                    context_, this, /*rank=*/std::nullopt, plan, tags_);
+              },
+          .post = [](const std::function<void()>& work) { work(); }};
+}
 
 void SimulatedServer::Start() {
   context_->network.Listen(options_.address, this);
@@ -36,8 +91,12 @@ void SimulatedServer::Start() {
 
 void SimulatedServer::LetGo() {
   context_->fibers.Kill(this);
+  plans_->CancelCalls();
+  while (!tags_->empty()) tags_->Handle();
   checkpointer_.reset();
-  serving_.reset();
+  judge_.reset();
+  plans_.reset();
+  calls_.clear();
 }
 
 void SimulatedServer::After(int64_t micros, World::Kind kind,
@@ -46,12 +105,14 @@ void SimulatedServer::After(int64_t micros, World::Kind kind,
 }
 
 uint64_t SimulatedServer::serving_epoch() const {
-  return serving_ ? serving_->served().plan().epoch() : 0;
+  const auto plan = served();
+  return plan ? plan->plan().epoch() : 0;
 }
 
 std::string SimulatedServer::Held(bool calls_count) const {
-  if (!serving_) return "";
-  const ParameterShard& store = std::as_const(*serving_).served().store();
+  const auto plan = served();
+  if (!plan) return "";
+  const ParameterShard& store = plan->store();
   if (store.held_bytes() == 0 && (!calls_count || store.waiting_calls() == 0)) {
     return "";
   }
@@ -61,7 +122,7 @@ std::string SimulatedServer::Held(bool calls_count) const {
 
 void SimulatedServer::Tick() {
   After(kTick, World::Kind::kIdle, [this] {
-    if (serving_) serving_->served().Tick(context_->world.now());
+    plans_->Tick();
     Tick();
   });
 }
@@ -88,7 +149,7 @@ absl::Status SimulatedServer::Live() {
 // ---- plans
 
 absl::Status SimulatedServer::CutAll(int64_t step) {
-  const absl::Status cut = serving_->served().store().CutAll(step);
+  const absl::Status cut = plans_->CutAll(step);
   if (!cut.ok()) {
     context_->world.Violate(absl::StrCat(
         name(), " has no snapshot of the last step: ", cut.message()));
@@ -126,43 +187,36 @@ absl::StatusOr<std::optional<WholeState>> SimulatedServer::Restored(
   return *std::move(whole);
 }
 
-void SimulatedServer::EndPlan() {
-  const auto ended = std::exchange(serving_, nullptr);
-  if (!ended) return;
-  ended->served().End();
-  if (ended->served().store().waiting_calls() > 0) {
-    context_->world.Violate("calls wait in a plan that is over");
-  }
-}
-
 absl::Status SimulatedServer::Start(const v1::Plan& plan) {
-  plan_ = plan;
   CloseCheckpointer();
-  if (static_cast<int>(*index_) >= plan.servers_size()) {
-    context_->world.Violate(absl::StrCat(name(), " has a plan for ",
-                                         plan.servers_size(), " servers"));
-    return absl::InternalError("no shard");
-  }
   TRIBUTARY_ASSIGN_OR_RETURN(const std::optional<WholeState> restored,
                              Restored(plan));
-  EndPlan();
-  context_->fibers.Sleep(context_->world.random().Scale(kMilli, 30 * kMilli),
-                         World::Kind::kWork);
   PartitionPlan partition = context_->model.Cut(plan.servers_size());
   ShardSetup setup = MakeSetup(plan, partition);
-  auto serving = std::make_shared<CheckedPlan>(
-      context_, plan, std::move(partition), std::move(setup),
-      [this](const v1::StatisticsRequest& request) { Ask(request); });
+  PlanService::Restore restore;
   if (restored) {
-    TRIBUTARY_RETURN_IF_ERROR(serving->served().store().Restore(
-        plan.start_step(), [&restored](const Block& block, float* weights,
-                                       const std::vector<float*>& state) {
-          restored->CopyOut(block, weights, state);
-          return absl::OkStatus();
-        }));
+    restore.load_block = [&restored](const Block& block, float* weights,
+                                     const std::vector<float*>& state) {
+      restored->CopyOut(block, weights, state);
+      return absl::OkStatus();
+    };
   }
-  serving_ = std::move(serving);
-  serving_->CallAsFormerHolders();
+  const std::shared_ptr<ServedPlan> ended = served();
+  const absl::Status status =
+      plans_->Serve(plan, std::move(partition), std::move(setup), restore);
+  if (!status.ok()) {
+    context_->world.Violate(absl::StrCat(
+        name(), " refuses a plan: ", std::string(status.message())));
+    return status;
+  }
+  if (ended && ended->store().waiting_calls() > 0) {
+    context_->world.Violate("calls wait in a plan that is over");
+  }
+  judge_ = std::make_shared<CallJudge>(context_, served());
+  for (const DataCall& call : CallsOfFormerHolders(*served())) {
+    ++context_->network.faults()["former holder called"];
+    Take(call, [](const absl::StatusOr<grpc::ByteBuffer>&) {});
+  }
   TRIBUTARY_TRACE(context_->world, name(), " serves shard ", *index_,
                   " of plan epoch ", plan.epoch(), " after step ",
                   plan.start_step());
@@ -202,35 +256,30 @@ ShardSetup SimulatedServer::MakeSetup(const v1::Plan& plan,
 
 // ---- calls
 
-void SimulatedServer::ReadStatistics(const v1::StatisticsRequest& request,
-                                     Reply<std::vector<double>> reply) {
-  if (const auto serving = Accept(request, reply)) {
-    serving->served().ReadStatistics(
-        request, context_->world.now() + request.wait_ms() * kMilli,
-        std::move(reply));
-  }
+void SimulatedServer::Handle(const std::string& method, ServedCall* call) {
+  using Handlers = ParameterHandlers;
+  static const auto* const kMethods =
+      new std::map<std::string, void (Handlers::*)(ServedCall*)>{
+          {"PushPull", &Handlers::PushPull},
+          {"Pull", &Handlers::Pull},
+          {"ReadClock", &Handlers::ReadClock},
+          {"Initialize", &Handlers::Initialize},
+          {"ReadStatistics", &Handlers::ReadStatistics}};
+  const std::string name = method.substr(method.rfind('/') + 1);
+  (plans_->handlers().*kMethods->at(name))(call);
 }
 
-// As PeerStatistics.
-void SimulatedServer::Ask(const v1::StatisticsRequest& request) {
-  constexpr RetryPolicy kPolicy = kPeerRetryPolicy;
-  context_->network.Call(
-      this, plan_.servers(static_cast<int>(request.shard())), "statistics",
-      World::Kind::kWork,
-      absl::ToInt64Microseconds(kPolicy.hold + kPolicy.margin),
-      &SimulatedServer::ReadStatistics, request,
-      [=, this](absl::StatusOr<std::vector<double>> values) {
-        if (serving_epoch() != request.plan_epoch()) return;
-        if (values.ok()) {
-          const auto serving = serving_;
-          serving->AddStatistics(request, *std::move(values));
-        } else if (RetryPolicy::Repeatable(values.status())) {
-          After(absl::ToInt64Microseconds(kPolicy.longest_pause),
-                World::Kind::kWork, [=, this] {
-                  if (serving_epoch() == request.plan_epoch()) Ask(request);
-                });
-        }
-      });
+void SimulatedServer::Take(const DataCall& call,
+                           Reply<grpc::ByteBuffer> reply) {
+  const auto judge = judge_ && judge_->served() == served() ? judge_ : nullptr;
+  const int64_t number = ++last_call_;
+  const auto& taken = calls_[number] = std::make_unique<TakenCall>(
+      this, number, call, judge ? judge->Watch(call) : nullptr,
+      std::move(reply));
+  const auto handle = [this, &call, served = taken.get()] {
+    Handle(call.method, served);
+  };
+  judge ? judge->Take(call, handle) : handle();
 }
 
 void SimulatedServer::Report(const v1::CheckpointReport& report) {

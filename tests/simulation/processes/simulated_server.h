@@ -3,25 +3,25 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/checkpoint/snapshot_collector.h"
+#include "server/service/plan_service.h"
 #include "server/service/server_driver.h"
 #include "tests/simulation/job/context.h"
-#include "tests/simulation/processes/checked_plan.h"
+#include "tests/simulation/processes/call_judge.h"
 #include "tests/simulation/processes/member_host.h"
+#include "tests/simulation/processes/simulated_calls.h"
 #include "tests/simulation/processes/simulated_checkpointer.h"
 
 namespace tributary::simulation {
 
-// A server's process: the plan that it serves and the writer of its
-// checkpoints.
-class SimulatedServer final : public Process, private DrivenServer {
+// A server's process: its PlanService and the writer of its checkpoints.
+class SimulatedServer final : public DataServer, private DrivenServer {
  public:
   struct Options {
     std::string address;
@@ -33,21 +33,8 @@ class SimulatedServer final : public Process, private DrivenServer {
 
   void Start();
 
-  // The service's calls.
-  void PushPull(const PushCall& call, Reply<WeightsSnapshot> reply) {
-    Handle(&CheckedPlan::PushPull, call, std::move(reply));
-  }
-  void Pull(const PullCall& call, Reply<WeightsSnapshot> reply) {
-    Handle(&CheckedPlan::Pull, call, std::move(reply));
-  }
-  void ReadClock(const ClockCall& call, Reply<RankProgress> reply) {
-    Handle(&CheckedPlan::ReadClock, call, std::move(reply));
-  }
-  void Initialize(const FirstWeights& call, Reply<Nothing> reply) {
-    Handle(&CheckedPlan::Initialize, call, std::move(reply));
-  }
-  void ReadStatistics(const v1::StatisticsRequest& request,
-                      Reply<std::vector<double>> reply);
+  // A call has arrived.
+  void Take(const DataCall& call, Reply<grpc::ByteBuffer> reply) override;
 
   std::optional<uint32_t> index() const { return index_; }
   const std::string& address() const { return options_.address; }
@@ -61,6 +48,8 @@ class SimulatedServer final : public Process, private DrivenServer {
   void LetGo() override;
 
  private:
+  class TakenCall;
+
   void After(int64_t micros, World::Kind kind, std::function<void()> then);
   void Tick();
   // From its place to the end of the job.
@@ -69,7 +58,7 @@ class SimulatedServer final : public Process, private DrivenServer {
   // The checkpoint that the plan goes on from.
   absl::StatusOr<std::optional<WholeState>> Restored(const v1::Plan& plan);
   void CloseCheckpointer();
-  void EndPlan();
+  PlanService::Options ServiceOptions();
   ShardSetup MakeSetup(const v1::Plan& plan, const PartitionPlan& partition);
 
   absl::Status Start(const v1::Plan& plan) override;
@@ -78,24 +67,10 @@ class SimulatedServer final : public Process, private DrivenServer {
   void ShowWait(const v1::Plan&) override {}
   void Served() override {}
 
-  // The plan that the call is for; null: the call was answered with an error.
-  template <typename Address, typename T>
-  std::shared_ptr<CheckedPlan> Accept(const Address& address,
-                                      const Reply<T>& reply) const {
-    const absl::Status status = ServedPlan::CheckAddress(
-        serving_ ? &serving_->served() : nullptr, address);
-    if (status.ok()) return serving_;
-    reply(status);
-    return nullptr;
+  std::shared_ptr<ServedPlan> served() const {
+    return plans_ ? plans_->handlers().served() : nullptr;
   }
-  template <typename Call, typename T>
-  void Handle(void (CheckedPlan::*method)(const Call&, Reply<T>),
-              const Call& call, Reply<T> reply) {
-    const auto serving = Accept(call.address, reply);
-    if (serving) (*serving.*method)(call, std::move(reply));
-  }
-  void Ask(const v1::StatisticsRequest& request);
-
+  void Handle(const std::string& method, ServedCall* call);
   void Report(const v1::CheckpointReport& report);
 
   Context* const context_;
@@ -103,8 +78,12 @@ class SimulatedServer final : public Process, private DrivenServer {
   MemberHost host_;
   Member* member_ = nullptr;  // while it lives
   std::optional<uint32_t> index_;
-  v1::Plan plan_;  // the newest
-  std::shared_ptr<CheckedPlan> serving_;
+  std::shared_ptr<TagQueue> tags_;
+  std::optional<PlanService> plans_;  // while the process lives
+  std::shared_ptr<CallJudge> judge_;  // of the plan that is served
+  // Without an answer yet, in the order in which they came.
+  std::map<int64_t, std::unique_ptr<TakenCall>> calls_;
+  int64_t last_call_ = 0;
   std::shared_ptr<SimulatedCheckpointer> checkpointer_;
 };
 

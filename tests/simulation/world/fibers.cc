@@ -275,6 +275,10 @@ bool Fibers::AwaitFor(absl::Mutex* mu, const absl::Condition& condition,
   return condition.Eval();
 }
 
+bool Fibers::killed() const {
+  return running_ != nullptr && running_->killed();
+}
+
 void Fibers::Await(const std::function<bool()>& condition) {
   absl::Mutex mu;
   const absl::MutexLock lock(&mu);

@@ -31,6 +31,8 @@ class Fibers final : public Runtime {
   // Ends the threads of a process where they wait, the youngest first: their
   // objects are destroyed, but they wait for nothing more.
   void Kill(const Process* process);
+  // True in a killed thread, whose objects are being destroyed.
+  bool killed() const;
   // Blocks the calling thread until this holds.
   void Await(const std::function<bool()>& condition);
   // Blocks the calling thread. Work counts as progress of the job.
