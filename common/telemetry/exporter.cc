@@ -56,6 +56,7 @@ absl::StatusOr<std::unique_ptr<Exporter>> Exporter::Start(Options options) {
   if (listen.empty()) return exporter;
   HttpListener::Options http{.listen = listen,
                              .pages = exporter->options_.pages,
+                             .on_read = exporter->options_.on_read,
                              .access = exporter->options_.access};
   Exporter* raw = exporter.get();
   http.pages["/metrics"] = [raw]() -> HttpAnswer {

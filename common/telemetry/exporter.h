@@ -38,6 +38,9 @@ class Exporter {
     std::string role;    // "server", for tributary_build_info
     // Further pages, by path. Without "/" that path links all pages.
     std::map<std::string, HttpListener::Page> pages;
+    // As in HttpListener::Options.
+    std::function<void(const std::string& path, const PageReader& reader)>
+        on_read;
     PageAccess access;
   };
 

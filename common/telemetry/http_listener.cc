@@ -17,6 +17,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "common/host/address.h"
@@ -122,10 +123,9 @@ class HttpListener::Callbacks {
     if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
       return listener.connections_.End(fd);
     }
-    const MHD_ConnectionInfo* const peer =
-        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-    listener.connections_.Begin(
-        fd, peer == nullptr ? "" : PeerHost(*peer->client_addr), daemon.number);
+    const sockaddr* const peer = PeerOf(connection);
+    listener.connections_.Begin(fd, peer == nullptr ? "" : PeerHost(*peer),
+                                daemon.number);
   }
   static void OnCompleted(void* self, MHD_Connection* connection, void**,
                           MHD_RequestTerminationCode) {
@@ -138,6 +138,29 @@ class HttpListener::Callbacks {
     return MHD_get_connection_info(connection,
                                    MHD_CONNECTION_INFO_CONNECTION_FD)
         ->connect_fd;
+  }
+  // Null: it is not known.
+  static const sockaddr* PeerOf(MHD_Connection* connection) {
+    const MHD_ConnectionInfo* const peer =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    return peer == nullptr ? nullptr : peer->client_addr;
+  }
+  static PageReader ReaderOn(MHD_Connection* connection) {
+    PageReader reader;
+    if (const sockaddr* const peer = PeerOf(connection)) {
+      reader.host = PeerHost(*peer);
+      reader.port = PortOf(*peer);
+    }
+    reader.user_agent =
+        std::string(Header(connection, MHD_HTTP_HEADER_USER_AGENT));
+    double seconds = 0;
+    if (absl::SimpleAtod(
+            Header(connection, "X-Prometheus-Refresh-Interval-Seconds"),
+            &seconds) &&
+        seconds > 0) {
+      reader.refresh = absl::Seconds(seconds);
+    }
+    return reader;
   }
   static absl::string_view Header(MHD_Connection* connection,
                                   const char* name) {
@@ -166,7 +189,7 @@ MHD_Result HttpListener::Callbacks::OnRequest(void* self,
   listener.connections_.Asked(SocketOf(connection));
   const HttpAnswer answer = listener.Answer(
       method, path, Header(connection, MHD_HTTP_HEADER_AUTHORIZATION),
-      Header(connection, MHD_HTTP_HEADER_HOST));
+      Header(connection, MHD_HTTP_HEADER_HOST), ReaderOn(connection));
   MHD_Response* response = MHD_create_response_from_buffer(
       answer.body.size(), const_cast<char*>(answer.body.data()),
       MHD_RESPMEM_MUST_COPY);
@@ -321,7 +344,8 @@ HttpListener::~HttpListener() {
 HttpAnswer HttpListener::Answer(const std::string& method,
                                 const std::string& path,
                                 absl::string_view authorization,
-                                absl::string_view host) const {
+                                absl::string_view host,
+                                const PageReader& reader) const {
   if (method != "GET" && method != "HEAD") {
     return {.code = 405, .body = "GET is wanted\n"};
   }
@@ -341,11 +365,11 @@ HttpAnswer HttpListener::Answer(const std::string& method,
     if (path != options_.open_page || page == options_.pages.end()) {
       return {.code = 401, .body = "a token is wanted\n"};
     }
-    const HttpAnswer whole = Make(page->second);
+    const HttpAnswer whole = Make(path, page->second, reader);
     return {.code = whole.code,
             .body = whole.code == 200 ? "ok\n" : "not ok\n"};
   }
-  if (page != options_.pages.end()) return Make(page->second);
+  if (page != options_.pages.end()) return Make(path, page->second, reader);
   std::string known;
   for (const auto& [name, unused] : options_.pages) {
     absl::StrAppend(&known, " ", name);
@@ -353,8 +377,10 @@ HttpAnswer HttpListener::Answer(const std::string& method,
   return {.code = 404, .body = absl::StrCat("there is", known, "\n")};
 }
 
-HttpAnswer HttpListener::Make(const Page& page) const {
+HttpAnswer HttpListener::Make(const std::string& path, const Page& page,
+                              const PageReader& reader) const {
   absl::MutexLock lock(&pages_mu_);
+  if (options_.on_read) options_.on_read(path, reader);
   return page();
 }
 

@@ -31,6 +31,16 @@ struct HttpAnswer {
   std::vector<std::pair<std::string, std::string>> headers = {};
 };
 
+// Who reads a page, as far as the request tells it.
+struct PageReader {
+  std::string host;
+  int port = 0;  // of the connection, which a reader may keep
+  std::string user_agent;
+  // How often it reads, as Prometheus says it of the list of targets
+  // (X-Prometheus-Refresh-Interval-Seconds); zero: it does not say it.
+  absl::Duration refresh;
+};
+
 // Who may read the pages. An address of this machine alone may be in clear text
 // and open; another one wants token and TLS, or `insecure`.
 struct PageAccess {
@@ -71,6 +81,9 @@ class HttpListener {
   struct Options {
     std::string listen;                 // host:port; port 0: any free one
     std::map<std::string, Page> pages;  // by path; called one at a time
+    // Called before a page is made, one at a time with the pages; or null.
+    std::function<void(const std::string& path, const PageReader& reader)>
+        on_read;
     PageAccess access;
     // Answered without a token, with the code and "ok" or "not ok" alone.
     std::string open_page = "/healthz";
@@ -91,7 +104,8 @@ class HttpListener {
   // empty: there is no such header.
   HttpAnswer Answer(const std::string& method, const std::string& path,
                     absl::string_view authorization = "",
-                    absl::string_view host = "") const;
+                    absl::string_view host = "",
+                    const PageReader& reader = {}) const;
 
  private:
   class Callbacks;  // of libmicrohttpd
@@ -115,7 +129,8 @@ class HttpListener {
   // so another daemon takes the place of the one that listens.
   void Renew();
   void Retire();
-  HttpAnswer Make(const Page& page) const;
+  HttpAnswer Make(const std::string& path, const Page& page,
+                  const PageReader& reader) const;
 
   const Options options_;
   PageConnections connections_;

@@ -13,6 +13,13 @@
 
 namespace tributary {
 
+int PortOf(const sockaddr& address) {
+  // Both families have the port at the same place.
+  sockaddr_in peer;
+  std::memcpy(&peer, &address, sizeof(peer));
+  return ntohs(peer.sin_port);
+}
+
 std::string PeerHost(const sockaddr& address) {
   char text[INET6_ADDRSTRLEN] = {};
   if (address.sa_family == AF_INET) {

@@ -21,6 +21,8 @@ namespace tributary {
 // 64 bits, because a host may have all addresses that begin with them. Empty:
 // another kind of address.
 std::string PeerHost(const sockaddr& address);
+// The port of an IPv4 or IPv6 address.
+int PortOf(const sockaddr& address);
 
 // The connections to a page's port. A connection has a limited time to send
 // each whole request, however often it sends a byte, and to receive the answer.

@@ -28,10 +28,15 @@ absl::Status RunPages::Serve() {
   Exporter::Options options{.listen = options_.listen,
                             .role = "coordinator",
                             .access = options_.access};
+  options.on_read = [this](const std::string& path, const PageReader& reader) {
+    const int64_t now = options_.clock->NowMicros();
+    if (path == "/metrics") last_scrape_.MetricsRead(reader, now);
+    if (path == "/targets") over_ = last_scrape_.TargetsRead(reader, now);
+  };
   options.pages["/targets"] = [this]() -> HttpAnswer {
-    const bool over = last_scrape_.TargetsRead(options_.clock->NowMicros());
-    return {.content_type = "application/json",
-            .body = over ? kNoTargets : ScrapeTargetsJson(Status(), address())};
+    return {
+        .content_type = "application/json",
+        .body = over_ ? kNoTargets : ScrapeTargetsJson(Status(), address())};
   };
   options.pages["/"] = [page = StatusPage()] { return page; };
   options.pages["/status.json"] = [this] { return StatusAnswer(Status()); };
@@ -39,10 +44,8 @@ absl::Status RunPages::Serve() {
     return HistoryAnswer(history_, Status());
   };
   TRIBUTARY_ASSIGN_OR_RETURN(exporter_, Exporter::Start(std::move(options)));
-  metrics_ = exporter_->AddSource([this](MetricsWriter* writer) {
-    last_scrape_.MetricsRead(options_.clock->NowMicros());
-    coordinator_->WriteMetrics(writer);
-  });
+  metrics_ = exporter_->AddSource(
+      [this](MetricsWriter* writer) { coordinator_->WriteMetrics(writer); });
   health_ = exporter_->AddHealthCheck([this] {
     const v1::JobStatusResponse status = Status();
     return Health{status.phase() != v1::JOB_PHASE_FAILED, status.message()};
@@ -72,7 +75,6 @@ void RunPages::KeepStatus(const v1::JobStatusResponse& status) {
     last_status_ = status;
   }
   metrics_ = exporter_->AddSource([this](MetricsWriter* writer) {
-    last_scrape_.MetricsRead(options_.clock->NowMicros());
     WriteJobMetrics(Status(), HistogramSnapshot(), writer);
   });
 }
@@ -84,7 +86,8 @@ void RunPages::AwaitReader(bool failed, Console* console) {
   };
   if (!awaited()) return;
   console->Note(
-      "waits up to a minute until Prometheus has scraped the end of the job");
+      "waits at most two minutes until Prometheus has scraped the end of the "
+      "job");
   while (awaited()) absl::SleepFor(kScrapeLook);
 }
 

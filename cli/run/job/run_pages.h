@@ -44,7 +44,7 @@ class RunPages {
 
   // The job has ended with this status.
   void KeepStatus(const v1::JobStatusResponse& status);
-  // Lets a regular reader of the pages see the end (LastScrape).
+  // Lets regular readers of the pages see the end (LastScrape).
   void AwaitReader(bool failed, Console* console);
 
  private:
@@ -59,6 +59,7 @@ class RunPages {
   Coordinator* const coordinator_;
   const RunHistory& history_;
   LastScrape last_scrape_;
+  bool over_ = false;  // for the reader of targets that is being answered
   absl::Mutex mu_;
   std::optional<v1::JobStatusResponse> last_status_ ABSL_GUARDED_BY(mu_);
   std::unique_ptr<Exporter> exporter_;
