@@ -20,6 +20,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
+#include "tests/testing/http/http_get.h"
 #include "tests/testing/paths.h"
 
 namespace tributary {
@@ -212,6 +213,27 @@ std::string FaultTest::Undisturbed(const std::vector<std::string>& words) {
     fs::rename(part, known);
   }
   return sha256;
+}
+
+double FaultTest::SumOverServers(const std::string& run,
+                                 const std::string& metric,
+                                 const std::string& labels) {
+  const json groups = json::parse(Read(run + "/prometheus-targets.json"),
+                                  nullptr, /*allow_exceptions=*/false);
+  if (!groups.is_array()) return 0;
+  const std::regex series("\n" + metric + R"(\{shard="[0-9]+")" + labels +
+                          R"(\} (\S+)\n)");
+  double sum = 0;
+  for (const json& group : groups) {
+    if (group["labels"]["job"] != "tributary-server") continue;
+    for (const std::string target : group["targets"]) {
+      const int port = std::stoi(target.substr(target.rfind(':') + 1));
+      const std::string page = testing::HttpGet(port, "/metrics").body;
+      std::smatch found;
+      if (std::regex_search(page, found, series)) sum += std::stod(found[1]);
+    }
+  }
+  return sum;
 }
 
 pid_t FaultTest::PidOf(const std::string& run, const std::string& name) {

@@ -61,6 +61,11 @@ class FaultTest : public testing::TemporaryFolderTest {
   // The sha256 of the final weights of a run without faults. Of tests that have
   // the same job and words, the first one trains.
   std::string Undisturbed(const std::vector<std::string>& words = {});
+  // The sum over all servers of a metric, in a run with --metrics-listen. 0 for
+  // a server whose page cannot be read. `labels` follow that of the shard:
+  // ",reason=\"step\"".
+  double SumOverServers(const std::string& run, const std::string& metric,
+                        const std::string& labels = "");
   // The pid in the last line "worker 1 is HOST (pid N)" of the coordinator's
   // log.
   pid_t PidOf(const std::string& run, const std::string& name);

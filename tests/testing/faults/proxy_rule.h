@@ -22,7 +22,8 @@ namespace tributary::testing {
 //                      then, and never tells either end: as when a host has
 //                      died. Later connections are not affected
 //             flip     changes a bit of a tensor on a gRPC connection
-//             replay   sends the bytes so far again, on a second connection
+//             replay   sends the bytes so far again, on a second connection.
+//                      What follows them is held back for ms
 //
 // It fires when `after` bytes have passed in its direction, summed over all
 // connections, then after every `every` bytes, at most `times` times (default:

@@ -268,6 +268,7 @@ void TcpProxy::Fire(RuleState& state, ProxyConnection& connection, size_t at,
       break;
     case ProxyRule::Kind::kReplay:
       Replay(connection);
+      state.held_until_ms = NowMs() + state.rule.ms;
       break;
     case ProxyRule::Kind::kStall:
     case ProxyRule::Kind::kDrop:
