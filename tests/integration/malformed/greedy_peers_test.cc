@@ -2,6 +2,8 @@
 // Peers that send requests without reading answers, that send many at once, or
 // that only stay connected: the memory that a server uses for them is bounded
 // (docs/failures.md), and training beside them gives the same bits.
+#include <gmock/gmock.h>
+#include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -21,16 +23,19 @@
 #include "common/host/steady_waits.h"
 #include "common/wire/channel.h"
 #include "common/wire/crc32c/crc32c.h"
+#include "common/wire/grpc_status.h"
 #include "common/wire/header_checksum.h"
 #include "common/wire/port/peer_connections.h"
 #include "tests/testing/cluster.h"
 #include "tests/testing/http/http2_peer.h"
 #include "tests/testing/status_matchers.h"
+#include "tributary/v1/parameter_service.grpc.pb.h"
 
 namespace tributary {
 namespace {
 
 using testing::Http2Peer;
+using testing::StatusIs;
 
 constexpr char kPull[] = "/tributary.v1.ParameterService/Pull";
 constexpr char kPush[] = "/tributary.v1.ParameterService/PushPull";
@@ -226,6 +231,53 @@ TEST(GreedyPeersTest, ABurstOfContributionsIsHeldOnceAndOneInOrderIsNot) {
   TRIBUTARY_ASSERT_OK(
       client->Pull({WantedWeights::Kind::kAtLeast, /*number=*/2}, received));
   EXPECT_EQ(weights, std::vector<float>(kElements, -63.0f));
+}
+
+// A push that has `bytes` as a message and does not fit the block.
+v1::PushPullRequest LargePush(const testing::Cluster& cluster, size_t bytes) {
+  v1::PushPullRequest push;
+  push.mutable_address()->set_job_id(cluster.plan().job_id());
+  push.mutable_address()->set_plan_epoch(cluster.plan().epoch());
+  push.set_incarnation(1);
+  push.set_samples(1);
+  push.set_total_samples(1);
+  push.set_payload(std::string(bytes, 'x'));
+  SignHeader(&push);
+  push.mutable_payload()->resize(bytes - (push.ByteSizeLong() - bytes));
+  return push;
+}
+
+// The limit is the server's: this peer sends messages of any size.
+TEST(GreedyPeersTest, AMessageBeyondTheLimitIsRefusedAndChangesNothing) {
+  const testing::Cluster::Options options = {
+      .parameters = {{"w", {1024, 1024}}}, .bucket_bytes = 4 << 20};
+  const auto undisturbed = testing::TrainToy(options, 4, ThreeSamples);
+  testing::Cluster cluster(options);
+  auto stub = v1::ParameterService::NewStub(grpc::CreateCustomChannel(
+      cluster.plan().servers(0), grpc::InsecureChannelCredentials(),
+      CommonArguments()));
+  const auto push = [&](size_t bytes) {
+    const v1::PushPullRequest request = LargePush(cluster, bytes);
+    EXPECT_EQ(request.ByteSizeLong(), bytes);
+    grpc::ClientContext context;
+    context.set_wait_for_ready(true);
+    v1::PushPullResponse response;
+    return ToAbslStatus(stub->PushPull(&context, request, &response));
+  };
+  // The only worker has its weights of two steps, and nothing is under way.
+  const auto disturb = [&](uint32_t, int64_t step) {
+    if (step != 2) return uint64_t{3};
+    EXPECT_THAT(push(kMaxMessageBytes),
+                StatusIs(absl::StatusCode::kDataLoss, "damaged on the way"));
+    EXPECT_THAT(push(kMaxMessageBytes + 1),
+                StatusIs(absl::StatusCode::kResourceExhausted,
+                         absl::StrCat("larger than max (", kMaxMessageBytes + 1,
+                                      " vs. ", kMaxMessageBytes, ")")));
+    EXPECT_EQ(cluster.server(0).GetStatus().contributions(), 2u);
+    return uint64_t{3};
+  };
+  EXPECT_EQ(testing::TrainToy(cluster, 4, disturb), undisturbed);
+  EXPECT_EQ(cluster.server(0).GetStatus().contributions(), 4u);
 }
 
 // Connections without data, and calls that wait in vain.
