@@ -276,6 +276,10 @@ TEST_F(TrainTest, StepsThatChangeNothingAreTold) {
   EXPECT_THAT(train->output(),
               ContainsRegex("step [0-9]+ changed nothing, because a gradient "
                             "was not finite"));
+  EXPECT_THAT(Read("run/logs/server-0.log") + Read("run/logs/server-1.log"),
+              ContainsRegex("the gradient of rank [01] for step [0-9]+ is not "
+                            "finite in \"[02].(weight|bias)\", element [0-9]+; "
+                            "the step changes nothing"));
 }
 
 TEST_F(TrainTest, WrongDataAreRefusedBeforeTheRun) {

@@ -159,6 +159,39 @@ TEST_F(ParameterShardTest, AGradientThatIsNotFiniteIsRefusedByName) {
   EXPECT_EQ(First(Push(Make(0, 0, 1.0f))), -1.0f) << "nothing was taken of it";
 }
 
+// The worker that sent it ends; another one computes the step again.
+TEST_F(ParameterShardTest, AGradientThatIsNotFiniteCanBeRefusedAlone) {
+  ParameterShard::Options options;
+  options.num_workers = 2;
+  options.training.policy = std::make_unique<BulkSynchronous>();
+  options.training.nonfinite = NonFiniteAction::kReject;
+  absl::Status fatal;
+  options.callbacks.on_fatal = [&fatal](const absl::Status& why) {
+    fatal = why;
+  };
+  Create(std::move(options));
+  Initialize();
+  const Answer waiting = Push(Make(1, 0, 3.0f));
+  Contribution bad = Make(0, 0, 1.0f);
+  bad.payload = Floats({1, 2, 3, -INFINITY});
+  bad.crc32c = bad.payload.ScanFloats().crc32c;
+  EXPECT_THAT(**Push(bad),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "rank 0 for step 1 is not finite in \"w\", element 3"));
+  TRIBUTARY_EXPECT_OK(fatal);
+  EXPECT_FALSE(waiting->has_value());
+  EXPECT_EQ(shard_->counters().nonfinite, 1u);
+  EXPECT_EQ(shard_->counters().rejected, 1u);
+  EXPECT_EQ(shard_->counters().contributions, 1u);
+
+  Contribution good = Make(0, 0, 1.0f);
+  good.incarnation = 2;
+  EXPECT_EQ(First(Push(good)), -2.0f);  // (1 + 3) / 2
+  EXPECT_EQ(First(waiting), -2.0f);
+  EXPECT_EQ(shard_->counters().contributions, 2u);
+  EXPECT_EQ(shard_->counters().skipped_blocks, 0u);
+}
+
 TEST_F(ParameterShardTest, AStepThatIsNotFiniteCanBeSkipped) {
   ParameterShard::Options options;
   options.num_workers = 2;
