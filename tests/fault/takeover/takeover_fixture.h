@@ -34,15 +34,19 @@ class TakeoverTest : public FaultTest {
             address};
   }
 
-  // Starts the members of the current job.yaml.
+  // Starts the members of the current job.yaml; workers have these options.
   std::vector<std::unique_ptr<RunningProcess>> StartMembers(
-      const std::string& address, int servers, int workers) {
+      const std::string& address, int servers, int workers,
+      const std::vector<std::string>& options = {}) {
     std::vector<std::unique_ptr<RunningProcess>> members;
-    for (int i = 0; i < servers + workers; ++i) {
-      members.push_back(
-          Start({i < servers ? "tributary-server" : "tributary-worker",
-                 "--coordinator", address}));
+    for (int i = 0; i < servers; ++i) {
+      members.push_back(Start({"tributary-server", "--coordinator", address,
+                               "--metrics-listen", "127.0.0.1:0"}));
     }
+    std::vector<std::string> worker = {"tributary-worker", "--coordinator",
+                                       address};
+    worker.insert(worker.end(), options.begin(), options.end());
+    for (int i = 0; i < workers; ++i) members.push_back(Start(worker));
     return members;
   }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "common/member/coordinator_client.h"
 #include "tests/fault/takeover/takeover_fixture.h"
 
@@ -80,6 +81,40 @@ TEST_F(TakeoverTest, ADamagedLogKeepsNoSuccessorFromGoingOn) {
               HasSubstr("metrics.jsonl: skipped 1 line that cannot be read"));
   for (auto& member : members) EXPECT_EQ(member->Wait(kSoon), 0);
   EXPECT_EQ(Summary("run")["status"], "interrupted");
+}
+
+// Without evaluations nothing in the steps needs a coordinator.
+TEST_F(TakeoverTest, TrainingGoesOnForLongerThanALeaseWithoutACoordinator) {
+  EditJob(
+      "  test: {synthetic: {kind: mlp_teacher, rows: 200, first_row: "
+      "1000000}}\n",
+      "");
+  std::string address;
+  auto coordinator =
+      Coordinate("run", &address, {"--metrics-listen", "127.0.0.1:0"});
+  // So that 640 steps outlast all this.
+  auto members = StartMembers(address, 2, 2, {"--delay-messages-ms", "20"});
+  const auto version = [this] {
+    return SumOverServers("run", "tributary_server_max_version") / 2;
+  };
+  ASSERT_TRUE(Eventually([&] { return version() > 20; }));
+  coordinator->Signal(SIGKILL);
+  EXPECT_EQ(coordinator->Wait(kSoon), 128 + SIGKILL);
+  absl::SleepFor(absl::Seconds(4));  // the lease has 3
+  const double then = version();
+  EXPECT_GT(then, 20);
+  EXPECT_TRUE(Eventually([&] { return version() > then + 10; }));
+  EXPECT_LT(then, 640);
+  coordinator = Start(CoordinatorAt(address));
+  EXPECT_EQ(coordinator->Wait(kSoon), 0) << coordinator->output();
+  for (auto& member : members) {
+    EXPECT_EQ(member->Wait(kSoon), 0) << member->output();
+  }
+  ExpectWhole(640, 0);
+  EXPECT_EQ(Summary("run")["lost"]["servers"], 0);
+  EXPECT_EQ(Summary("run")["lost"]["workers"], 0);
+  EXPECT_EQ(Summary("run")["lost"]["rollbacks"], 0);
+  EXPECT_EQ(Sha256("run"), Undisturbed());
 }
 
 // ---- two coordinators
