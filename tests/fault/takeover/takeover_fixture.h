@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -109,6 +110,17 @@ class TakeoverTest : public FaultTest {
       if (page.is_object()) return page;
     }
     return json::object();
+  }
+
+  // The bytes of every file of the run, except the lock.
+  std::map<std::string, std::string> Contents() const {
+    std::map<std::string, std::string> contents;
+    for (const auto& entry : fs::recursive_directory_iterator(Path("run"))) {
+      const std::string name = fs::relative(entry.path(), folder()).string();
+      if (!entry.is_regular_file() || name == "run/coordinator.lock") continue;
+      contents[name] = Read(name);
+    }
+    return contents;
   }
 
   std::set<std::string> Names() const {

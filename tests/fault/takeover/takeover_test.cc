@@ -117,6 +117,37 @@ TEST_F(TakeoverTest, TrainingGoesOnForLongerThanALeaseWithoutACoordinator) {
   EXPECT_EQ(Sha256("run"), Undisturbed());
 }
 
+// Nothing else says what it held.
+TEST_F(TakeoverTest, ADamagedStateIsRefusedAndChangesNothing) {
+  std::string address;
+  auto coordinator = Coordinate("run", &address);
+  auto members = StartMembers(address, 2, 2);
+  ASSERT_TRUE(coordinator->WaitForOutput("epoch 3/40: test", kSoon));
+  coordinator->Signal(SIGKILL);
+  EXPECT_EQ(coordinator->Wait(kSoon), 128 + SIGKILL);
+  const std::string file = "run/coordinator.state";
+  const std::string state = Read(file);
+  // After the first byte, of the checksum, the file can still be parsed.
+  for (size_t byte : {size_t{0}, state.size() / 2}) {
+    std::string damaged = state;
+    damaged[byte] ^= 1;
+    Write(file, damaged);
+    const auto before = Contents();
+    auto refused = Start(CoordinatorAt(address));
+    EXPECT_EQ(refused->Wait(kSoon), 2) << refused->output();
+    EXPECT_THAT(refused->output(), HasSubstr(file + " is damaged"));
+    EXPECT_TRUE(Contents() == before);
+  }
+  Write(file, state);
+  auto again = Start(CoordinatorAt(address));
+  EXPECT_EQ(again->Wait(kSoon), 0) << again->output();
+  for (auto& member : members) {
+    EXPECT_EQ(member->Wait(kSoon), 0) << member->output();
+  }
+  ExpectWhole(640, 40);
+  EXPECT_EQ(Sha256("run"), Undisturbed());
+}
+
 // ---- two coordinators
 
 TEST_F(TakeoverTest, ASecondCoordinatorIsRefusedByNameAndChangesNothing) {
