@@ -24,6 +24,7 @@ namespace tributary {
 namespace {
 
 using nlohmann::json;
+using ::testing::ContainsRegex;
 using testing::IsGone;
 
 absl::Duration LeastStop() {
@@ -227,6 +228,46 @@ TEST_P(PauseTest, AProcessThatIsStoppedBeyondItsLeaseIsDoneWithout) {
   EXPECT_EQ(train_->Wait(kSoon), 0) << train_->output();
   EXPECT_EQ(Summary("run")["lost"]["workers"], 1);
   EXPECT_EQ(Sha256("run"), Undisturbed({"--set", "training.epochs=60"}));
+}
+
+// Daemons: nobody kills the process that has lost its place.
+using ContinuedTest = FaultTest;
+
+TEST_F(ContinuedTest, AServerWhosePlaceIsTakenEndsAndTheBitsStay) {
+  Write("job.yaml", Read("job.yaml") + "checkpoint: {every_steps: 16}\n");
+  std::string address;
+  auto coordinator = Coordinate("run", &address);
+  std::vector<std::unique_ptr<RunningProcess>> members;
+  members.push_back(
+      Start({"tributary-server", "--coordinator", address, "--index", "0"}));
+  auto victim =
+      Start({"tributary-server", "--coordinator", address, "--index", "1"});
+  const std::vector<std::string> worker = {"tributary-worker", "--coordinator",
+                                           address};
+  members.push_back(Start(worker));
+  auto missing = Start(worker);
+  ASSERT_NE(WaitForCheckpoint(Path("run/checkpoints")), "");
+  victim->Signal(SIGSTOP);
+  // Without this worker the job cannot end before the victim does.
+  missing->Signal(SIGKILL);
+  EXPECT_EQ(missing->Wait(kSoon), 128 + SIGKILL);
+  members.push_back(Start({"tributary-server", "--coordinator", address}));
+  ASSERT_TRUE(coordinator->WaitForOutput("everybody goes back to step", kSoon))
+      << coordinator->output();
+  victim->Signal(SIGCONT);
+  EXPECT_EQ(victim->Wait(kSoon), 1) << victim->output();
+  EXPECT_THAT(victim->output(),
+              ContainsRegex("the lease of server 1 as incarnation [0-9]+ is "
+                            "lost to a newer one"));
+  members.push_back(Start(worker));
+  EXPECT_EQ(coordinator->Wait(kSoon), 0) << coordinator->output();
+  for (auto& member : members) {
+    EXPECT_EQ(member->Wait(kSoon), 0) << member->output();
+  }
+  EXPECT_EQ(Summary("run")["lost"]["servers"], 1);
+  EXPECT_EQ(Summary("run")["lost"]["workers"], 1);
+  EXPECT_EQ(Summary("run")["lost"]["rollbacks"], 1);
+  EXPECT_EQ(Sha256("run"), Undisturbed());
 }
 
 INSTANTIATE_TEST_SUITE_P(Victims, PauseTest,
