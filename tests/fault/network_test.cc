@@ -152,6 +152,11 @@ INSTANTIATE_TEST_SUITE_P(
         Fault{"RequestsArriveAnswersAreLost",
               {"worker-*>server-* back drop after=300000 ms=1500 "
                "every=1000000 times=3"}},
+        // Longer than a ping waits for its answer (common/wire/channel.h).
+        Fault{"AWorkerIsCutOffFromTheServersForLong",
+              {"worker-1>server-* both stall after=300000 ms=20000"}},
+        Fault{"ServersAnswersAreLostForLong",
+              {"worker-1>server-* back drop after=300000 ms=10000"}},
         Fault{"TheCoordinatorsAnswersAreLost",
               {"*>coordinator back drop after=8000 ms=1500"}},
         Fault{"ConnectionsToServersAreReset",
