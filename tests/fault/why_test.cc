@@ -55,13 +55,14 @@ TEST_F(WhyTest, AStoppedWorker) {
   End(*train);
 }
 
-// With a backup worker no step waits for the slowest one.
+// With a backup worker no step waits for the slowest one, and what it sends is
+// dropped.
 TEST_F(WhyTest, AStoppedBackupWorkerHoldsNobodyUp) {
   EditJob("workers: 2", "workers: 3");
   EditJob("cluster:",
           "strategy: {parameter_server: {sync: {bsp: {backup_workers: 1}}}}\n"
           "cluster:");
-  auto train = Begin();
+  auto train = Begin({"--metrics-listen", "127.0.0.1:0"});
   const pid_t pid = PidOf("job", "worker 2");
   kill(pid, SIGSTOP);
   json answer;
@@ -74,7 +75,16 @@ TEST_F(WhyTest, AStoppedBackupWorkerHoldsNobodyUp) {
   EXPECT_THAT(std::string(answer["sentence"]),
               ContainsRegex("^goes on to step [0-9,]+ without worker 2 .*, "
                             "whose process is stopped \\(SIGSTOP\\)"));
+  const auto sum = [this](const std::string& metric) {
+    return SumOverServers("job", "tributary_server_" + metric);
+  };
+  const double dropped = sum("dropped_total");
+  const double version = sum("max_version");
+  EXPECT_GT(version, 0);
+  EXPECT_TRUE(Eventually([&] { return sum("max_version") > version + 20; }));
+  EXPECT_EQ(sum("dropped_total"), dropped) << "each step needs the other two";
   kill(pid, SIGCONT);
+  EXPECT_TRUE(Eventually([&] { return sum("dropped_total") > dropped; }));
   ExpectAdvances();
   End(*train);
 }
