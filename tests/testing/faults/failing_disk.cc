@@ -4,6 +4,7 @@
 // call:
 //   fsync coordinator.state 2   the second fsync of a file with that name
 //   write metrics.jsonl 20
+//   fdatasync metrics.jsonl 1
 // A prefix of the name is sufficient. The failing call creates the file that
 // TRIBUTARY_DISK_FAULT_FIRED names. If several processes share that file, only
 // one call in one of them fails.
@@ -62,6 +63,13 @@ Function Next(const char* name) {
 extern "C" int fsync(int fd) {
   static const auto next = Next<int (*)(int)>("fsync");
   if (!Fails("fsync", fd)) return next(fd);
+  errno = EIO;
+  return -1;
+}
+
+extern "C" int fdatasync(int fd) {
+  static const auto next = Next<int (*)(int)>("fdatasync");
+  if (!Fails("fdatasync", fd)) return next(fd);
   errno = EIO;
   return -1;
 }
