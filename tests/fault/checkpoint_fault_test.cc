@@ -135,6 +135,25 @@ INSTANTIATE_TEST_SUITE_P(
                              "manifest.ckpt: open: No such file"}),
     [](const auto& info) { return info.param.label; });
 
+TEST_F(CheckpointFaultTest, WithoutAnyCheckpointEverybodyStartsOver) {
+  auto train = TrainUntilTwoAreWhole();
+  for (const std::string& name : Folders("run/checkpoints", true)) {
+    fs::remove_all(Path("run/checkpoints/" + name));
+  }
+  kill(PidOf("run", "server 1"), SIGKILL);
+  for (pid_t pid : workers_) kill(pid, SIGCONT);
+  EXPECT_EQ(train->Wait(kSoon), 0) << train->output();
+  EXPECT_THAT(train->output(), HasSubstr("cannot be read, server"));
+  EXPECT_THAT(train->output(),
+              HasSubstr("there is no checkpoint: everybody starts over at the "
+                        "beginning"));
+  EXPECT_EQ(Summary("run")["lost"]["servers"], 1);
+  EXPECT_GE(Summary("run")["lost"]["rollbacks"], 2);
+  EXPECT_EQ(Sha256("run"), Undisturbed({"--set", "training.epochs=200"}));
+  EXPECT_EQ(Verify("run").exit_code, 0) << Verify("run").output;
+  EXPECT_EQ(Folders("run/checkpoints", true).size(), 3u);
+}
+
 TEST_F(CheckpointFaultTest, RanksGoBackToTheOneBeforeAsWell) {
   fewest_ports_ = 1;
   EditJob("cluster: {servers: 2, workers: 2, lease_seconds: 3}",
