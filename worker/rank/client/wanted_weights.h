@@ -47,13 +47,14 @@ inline std::optional<int64_t> FinishedBeforePull(ApplyMode mode,
 }
 
 // The weights that a rank needs after its step number `finished`, besides those
-// that answered its push, when the other workers are ahead of it.
+// that answered its push, when the other workers are ahead of it: the present
+// ones. A block that is behind the newest may need this rank's next push.
 inline std::optional<WantedWeights> CatchUp(ApplyMode mode, int64_t finished,
                                             int64_t newest_version) {
   if (mode != ApplyMode::kBackup || newest_version <= finished) {
     return std::nullopt;
   }
-  return WantedWeights{WantedWeights::Kind::kAtLeast, newest_version};
+  return WantedWeights{WantedWeights::Kind::kAtLeast, finished};
 }
 
 }  // namespace tributary

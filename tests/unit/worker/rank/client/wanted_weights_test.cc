@@ -47,7 +47,7 @@ TEST(WantedWeightsTest, WithBackupWorkersThePullTellsWhichStepIsOpen) {
 }
 
 TEST(WantedWeightsTest, OnlyBackupWorkersAreLeftBehindAndMustCatchUp) {
-  EXPECT_EQ(CatchUp(ApplyMode::kBackup, 3, /*newest_version=*/5)->number, 5);
+  EXPECT_EQ(CatchUp(ApplyMode::kBackup, 3, /*newest_version=*/5)->number, 3);
   EXPECT_EQ(CatchUp(ApplyMode::kBackup, 3, /*newest_version=*/3), std::nullopt);
   EXPECT_EQ(CatchUp(ApplyMode::kSeparate, 3, /*newest_version=*/5),
             std::nullopt);
