@@ -56,7 +56,7 @@ constexpr Mutation kMutations[] = {
     {"cut-before-all-stand", 1000},
     {"newer-plan-ignored", 300},
     {"old-report-counts", 20000},
-    {"restore-point-before-manifest", 15000, 2175},
+    {"restore-point-before-manifest", 70000, 7450},
     {"header-unchecked", 300},
     {"gradient-unchecked", 300},
     {"answer-unchecked", 300},

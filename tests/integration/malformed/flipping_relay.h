@@ -14,7 +14,7 @@
 #include "common/plan/partition_plan.h"
 #include "tests/integration/malformed/bit_flips.h"
 #include "tests/testing/cluster.h"
-#include "tests/testing/message_relay.h"
+#include "tests/testing/relay/message_relay.h"
 #include "tributary/v1/parameter_service.pb.h"
 
 namespace tributary::testing {

@@ -19,7 +19,7 @@
 #include "coordinator/service/coordinator.h"
 #include "tests/integration/malformed/malformed.h"
 #include "tests/testing/cluster.h"
-#include "tests/testing/message_relay.h"
+#include "tests/testing/relay/message_relay.h"
 #include "tests/testing/ready_channel.h"
 #include "tests/testing/status_matchers.h"
 #include "tributary/v1/coordinator_service.grpc.pb.h"

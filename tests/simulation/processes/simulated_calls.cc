@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "common/host/steady_waits.h"
-#include "tests/testing/byte_buffers.h"
+#include "tests/testing/relay/byte_buffers.h"
 
 namespace tributary::simulation {
 

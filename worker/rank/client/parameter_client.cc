@@ -14,7 +14,6 @@
 #include "common/host/steady_waits.h"
 #include "common/plan/plan_codec.h"
 #include "common/status/status_macros.h"
-#include "common/wire/calls/grpc_calls.h"
 #include "common/wire/crc32c/crc32c.h"
 #include "common/wire/encoded_floats.h"
 #include "common/wire/header_checksum.h"
@@ -25,6 +24,7 @@
 #include "worker/rank/client/memory_links.h"
 #include "worker/rank/client/push_trace.h"
 #include "worker/rank/client/read_clock.h"
+#include "worker/rank/client/round_options.h"
 #include "worker/rank/client/transfer.h"
 
 namespace tributary {
@@ -35,45 +35,6 @@ constexpr char kPull[] = "/tributary.v1.ParameterService/Pull";
 constexpr char kInitialize[] = "/tributary.v1.ParameterService/Initialize";
 
 int64_t NowMicros() { return tributary::Clock::Real().NowMicros(); }
-
-bool IsHeld(const ParameterClient::Options& options, const DeviceMesh& mesh,
-            const Block& block) {
-  return options.rank == ParameterClient::kObserver ||
-         mesh.Holds(static_cast<int>(options.rank), block.holders);
-}
-
-TransferRound::Driver DriverFor(const ParameterClient::Options& options,
-                                const PartitionPlan& partition,
-                                const DeviceMesh& mesh) {
-  int64_t bytes = 0;
-  for (int shard = 0; shard < partition.num_shards(); ++shard) {
-    for (const Block& block : partition.blocks(shard)) {
-      if (IsHeld(options, mesh, block)) bytes += block.bytes();
-    }
-  }
-  return bytes < options.for_tests.thread_from_bytes
-             ? TransferRound::Driver::kCaller
-             : TransferRound::Driver::kOwnThread;
-}
-
-std::unique_ptr<CallQueue> CallsOf(const ParameterClient::Options& options) {
-  if (options.for_tests.calls) return options.for_tests.calls(options.plan);
-  return std::make_unique<GrpcCallQueue>(
-      std::vector<std::string>(options.plan.servers().begin(),
-                               options.plan.servers().end()),
-      options.proof);
-}
-
-TransferRound::Options RoundOf(const ParameterClient::Options& options,
-                               const PartitionPlan& partition,
-                               const DeviceMesh& mesh) {
-  return {.calls = CallsOf(options),
-          .driver = DriverFor(options, partition, mesh),
-          .most_unanswered = options.plan.unanswered_blocks(),
-          .salt = uint64_t{options.rank} << 32 ^ options.incarnation << 16,
-          .delay_micros = options.for_tests.delay_micros,
-          .on_waiting = options.on_waiting};
-}
 
 class ServersClient final : public ParameterClient {
  public:

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "common/wire/channel.h"
-#include "tests/testing/message_relay.h"
+#include "tests/testing/relay/message_relay.h"
 #include "tests/testing/status_matchers.h"
 #include "tributary/v1/parameter_service.pb.h"
 

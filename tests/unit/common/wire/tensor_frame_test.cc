@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/testing/byte_buffers.h"
+#include "tests/testing/relay/byte_buffers.h"
 #include "tributary/v1/parameter_service.pb.h"
 
 namespace tributary {

@@ -8,7 +8,7 @@
 
 #include "common/wire/crc32c/crc32c.h"
 #include "common/wire/header_checksum.h"
-#include "tests/testing/message_relay.h"
+#include "tests/testing/relay/message_relay.h"
 
 namespace tributary {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/testing/message_relay.h"
+#include "tests/testing/relay/message_relay.h"
 
 #include <utility>
 
@@ -7,7 +7,7 @@
 #include "absl/time/time.h"
 #include "common/wire/deadline.h"
 #include "common/wire/grpc_status.h"
-#include "tests/testing/byte_buffers.h"
+#include "tests/testing/relay/byte_buffers.h"
 
 namespace tributary::testing {
 namespace {
