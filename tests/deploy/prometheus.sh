@@ -73,7 +73,10 @@ for dashboard in deploy/grafana/dashboards/*.json; do
     two.runs two-runs || { tail -n 20 "$work"/*.log >&2; exit 1; }
 done
 
-# When a run is stopped, its five targets disappear before Prometheus reports them as down.
+# When a run is stopped, its five targets disappear before Prometheus reports them as down,
+# also when others read the list beside it.
+while curl -fsS "${targets[1]}"; do sleep 0.1; done > "$work/looks.log" 2>&1 &
+pids+=($!)
 "$bin/tributary" stop "$work/two-runs" > "$work/stop.log"
 python3 tests/deploy/check_prometheus.py "http://127.0.0.1:$port" deploy/prometheus \
   --targets 5 || { tail -n 20 "$work"/*.log >&2; exit 1; }
