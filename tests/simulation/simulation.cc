@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/simulation/simulation.h"
 
+#include <algorithm>
 #include <optional>
 #include <set>
 #include <vector>
@@ -36,11 +37,14 @@ class Simulation {
  private:
   void Inflict(const Mishap& mishap);
   void CutOff(Process* process, const Mishap& mishap);
+  void WatchOthers(const Mishap& pause);
   void StartSpare(Mishap::Kind kind, const Process* process);
   void CheckNobodyWaitsInVain();
   void CheckEnd();
   void CheckNothingIsHeld();
   std::string WhoWaits() const;
+  // The number of steps that every server has finished.
+  int64_t LeastVersion() const;
 
   Cluster cluster_;
   World& world_ = cluster_.world();
@@ -62,6 +66,51 @@ void Simulation::CutOff(Process* process, const Mishap& mishap) {
   const int64_t ways = random.Between(0, 2);
   if (ways != 0) network_.Cut(process, other, until);
   if (ways != 1) network_.Cut(other, process, until);
+}
+
+// With backup workers the others must go on while one is stopped, if nothing
+// else disturbs them.
+void Simulation::WatchOthers(const Mishap& pause) {
+  const Scenario& scenario = cluster_.scenario();
+  const Adversity& network = scenario.adversity;
+  const int64_t slowest = *std::max_element(scenario.compute_micros.begin(),
+                                            scenario.compute_micros.end());
+  const int64_t half = pause.lasts_micros / 2;
+  if (scenario.backup_workers == 0 || half < 5 * slowest ||
+      network.lose + network.slow + network.damage > 0 ||
+      pause.lasts_micros >= scenario.lease_ms * kMilli) {
+    return;
+  }
+  for (const Mishap& other : scenario.mishaps) {
+    const bool before =
+        other.at_micros + other.lasts_micros + 2 * scenario.lease_ms * kMilli <
+        pause.at_micros;
+    const bool after = other.at_micros > pause.at_micros + pause.lasts_micros;
+    if (other.at_micros != pause.at_micros && !before && !after) return;
+  }
+  world_.After(half, nullptr, World::Kind::kIdle, [this, half] {
+    const int64_t version = LeastVersion();
+    const uint64_t epoch = cluster_.coordinator()->PlanEpoch();
+    if (version <= 0 || epoch == 0) return;  // it begins
+    world_.After(half - 1, nullptr, World::Kind::kIdle, [this, version, epoch] {
+      if (cluster_.coordinator()->over() ||
+          cluster_.coordinator()->PlanEpoch() != epoch ||
+          LeastVersion() > version || version >= cluster_.scenario().steps) {
+        ++network_.faults()["others went on"];
+        return;
+      }
+      world_.Violate(
+          absl::StrCat("while a worker is stopped, no step ends", WhoWaits()));
+    });
+  });
+}
+
+int64_t Simulation::LeastVersion() const {
+  int64_t least = INT64_MAX;
+  for (const SimulatedServer* server : cluster_.Servers()) {
+    least = std::min(least, server->LeastVersion());
+  }
+  return least;
 }
 
 void Simulation::Inflict(const Mishap& mishap) {
@@ -93,6 +142,8 @@ void Simulation::Inflict(const Mishap& mishap) {
       cluster_.Crash(process, mishap);
       break;
     case kPauseWorker:
+      WatchOthers(mishap);
+      [[fallthrough]];
     case kPauseServer:
     case kPauseCoordinator:
       process->Pause(world_.now() + mishap.lasts_micros);

@@ -146,6 +146,25 @@ void DrawAskedCheckpoints(Scenario* s) {
   }
 }
 
+// In some jobs with backup workers one is stopped and nothing else happens: the
+// others must go on meanwhile. One of these is slow, so that what it sends is
+// late.
+void DrawLonePause(Scenario* s) {
+  if (s->sync != Scenario::Sync::kBackup || s->seed % 4 != 1) return;
+  Random random(s->seed);
+  s->adversity = {};
+  s->mishaps.clear();
+  s->steps = random.Between(30, 90);
+  s->compute_micros.assign(s->workers, random.Scale(kMilli, 5 * kMilli));
+  s->compute_micros[0] *= random.Between(1, 4);
+  Mishap pause;
+  pause.kind = Mishap::Kind::kPauseWorker;
+  pause.at_micros = random.Between(130 * kMilli, ExpectedMicros(*s));
+  pause.lasts_micros = s->lease_ms * kMilli * 3 / 4;
+  pause.target = static_cast<int>(random.Between(1, s->workers - 1));
+  s->mishaps.push_back(pause);
+}
+
 }  // namespace
 
 Scenario DrawScenario(uint64_t seed) {
@@ -160,6 +179,7 @@ Scenario DrawScenario(uint64_t seed) {
   if (!random.Chance(0.05)) DrawAdversity(random, &scenario);
   if (!random.Chance(0.15)) DrawMishaps(random, &scenario);
   DrawAskedCheckpoints(&scenario);
+  DrawLonePause(&scenario);
   return scenario;
 }
 

@@ -109,6 +109,14 @@ uint64_t SimulatedServer::serving_epoch() const {
   return plan ? plan->plan().epoch() : 0;
 }
 
+int64_t SimulatedServer::LeastVersion() const {
+  const auto plan = served();
+  if (!plan) return 0;
+  return plan->partition().blocks(plan->shard()).empty()
+             ? INT64_MAX
+             : plan->store().MinVersion();
+}
+
 std::string SimulatedServer::Held(bool calls_count) const {
   const auto plan = served();
   if (!plan) return "";

@@ -40,6 +40,9 @@ class SimulatedServer final : public DataServer, private DrivenServer {
   const std::string& address() const { return options_.address; }
   // Epoch of the plan being served; 0: none.
   uint64_t serving_epoch() const;
+  // The oldest version of its blocks; without blocks INT64_MAX, without a plan
+  // 0.
+  int64_t LeastVersion() const;
   // At the end of a job: resources that are still held unnecessarily; empty:
   // none.
   std::string Held(bool calls_count) const;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "common/base/mutation.h"
 #include "common/base/sync_traits.h"
 #include "common/plan/rank_progress.h"
 
@@ -54,7 +55,9 @@ inline std::optional<WantedWeights> CatchUp(ApplyMode mode, int64_t finished,
   if (mode != ApplyMode::kBackup || newest_version <= finished) {
     return std::nullopt;
   }
-  return WantedWeights{WantedWeights::Kind::kAtLeast, finished};
+  return WantedWeights{
+      WantedWeights::Kind::kAtLeast,
+      TRIBUTARY_MUTATED("catch-up-waits") ? newest_version : finished};
 }
 
 }  // namespace tributary
