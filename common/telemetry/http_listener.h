@@ -31,7 +31,7 @@ struct HttpAnswer {
   std::vector<std::pair<std::string, std::string>> headers = {};
 };
 
-// Who reads a page, as far as the request tells it.
+// The reader of a page, as far as the request describes it.
 struct PageReader {
   std::string host;
   int port = 0;  // of the connection, which a reader may keep

@@ -25,7 +25,7 @@ class ServedCall {
   // Address of the connection: "ipv4:127.0.0.1:40000".
   virtual std::string peer() const = 0;
 
-  // Who calls; set before the handler gets the call.
+  // The caller. It is set before the handler gets the call.
   const Caller& caller() const { return caller_; }
   void SetCaller(Caller caller) { caller_ = std::move(caller); }
 

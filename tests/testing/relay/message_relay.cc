@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "common/wire/blocking_call.h"
 #include "common/wire/deadline.h"
-#include "common/wire/grpc_status.h"
 #include "tests/testing/relay/byte_buffers.h"
 
 namespace tributary::testing {
@@ -20,17 +20,10 @@ absl::StatusOr<std::string> MessageSender::Send(const std::string& method,
                                                 const std::string& message) {
   grpc::ClientContext context;
   context.set_deadline(DeadlineAfter(absl::Seconds(30)));
-  const auto reader =
-      stub_.PrepareUnaryCall(&context, method, BufferOf(message), &queue_);
-  grpc::ByteBuffer answer;
-  grpc::Status status;
-  reader->StartCall();
-  reader->Finish(&answer, &status, nullptr);
-  void* tag = nullptr;
-  bool ok = false;
-  queue_.Next(&tag, &ok);
-  if (!status.ok()) return ToAbslStatus(status);
-  return BytesOf(answer);
+  const auto answer =
+      BlockingCall(&stub_, method.c_str(), &context, BufferOf(message));
+  if (!answer.ok()) return answer.status();
+  return BytesOf(*answer);
 }
 
 MessageRelay::MessageRelay(Handler handler) : handler_(std::move(handler)) {

@@ -27,7 +27,6 @@ class MessageSender {
 
  private:
   grpc::GenericStub stub_;
-  grpc::CompletionQueue queue_;
 };
 
 // Stands between workers and a server. It takes their calls as bytes, so that a
