@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/wire/blocking_call.h"
 #include "common/wire/crc32c/crc32c.h"
 #include "common/wire/grpc_status.h"
 #include "common/wire/header_checksum.h"
@@ -82,18 +83,11 @@ class ParameterServerTest : public ::testing::Test {
     grpc::GenericStub stub(channel_);
     const grpc::Slice slice(bytes);
     grpc::ClientContext context;
-    grpc::CompletionQueue queue;
-    auto reader = stub.PrepareUnaryCall(
-        &context, absl::StrCat("/tributary.v1.ParameterService/", method),
-        grpc::ByteBuffer(&slice, 1), &queue);
-    grpc::ByteBuffer answer;
-    grpc::Status status;
-    reader->StartCall();
-    reader->Finish(&answer, &status, nullptr);
-    void* tag = nullptr;
-    bool ok = false;
-    queue.Next(&tag, &ok);
-    return ToAbslStatus(status);
+    const std::string path =
+        absl::StrCat("/tributary.v1.ParameterService/", method);
+    return BlockingCall(&stub, path.c_str(), &context,
+                        grpc::ByteBuffer(&slice, 1))
+        .status();
   }
 
   Cluster cluster_;  // SGD, rate 0.01
