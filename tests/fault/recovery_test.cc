@@ -56,8 +56,8 @@ TEST_P(WorkerPointTest, ReplacementGoesOnAsIfNothingHadHappened) {
 
 INSTANTIATE_TEST_SUITE_P(
     Points, WorkerPointTest,
-    ::testing::Values("worker-before-compute", "worker-mid-push",
-                      "worker-pushed", "worker-answered"),
+    ::testing::Values("worker-before-compute", "worker-computed",
+                      "worker-mid-push", "worker-pushed", "worker-answered"),
     [](const auto& info) {
       std::string name = info.param;
       name.erase(std::remove(name.begin(), name.end(), '-'), name.end());

@@ -213,6 +213,7 @@ absl::Status Trainer::Compute(const Batch& batch, const StepRange& range,
   if (batch.micro_batch == nonempty.last) {
     gradient_ready = [&, ready = size_t{0}](int parameter) mutable {
       const int64_t before = times->Now();
+      if (ready == 0) TRIBUTARY_FAILPOINT("worker-computed");
       options_.synchronizer->GradientReady(parameter);
       if (++ready == (replica_.model()->parameters().size() + 1) / 2) {
         TRIBUTARY_FAILPOINT("worker-mid-push");
