@@ -41,8 +41,8 @@ using testing::Malformed;
 using testing::ServerMessages;
 
 constexpr int kConnections = 4;  // to each process
-constexpr int kWarmUp = 10'000;  // until the allocator has its pools
-constexpr int kMessages = 90'000;
+constexpr int kWarmUp = 50'000;  // until the allocator has its pools
+constexpr int kMessages = 50'000;
 
 int64_t ResidentBytes() {
   std::ifstream statm("/proc/self/statm");
