@@ -27,7 +27,7 @@ void JobEvaluations::Begin() {
   if (!manifest || EvaluatedSet(manifest->job()) != Set()) return;
   for (const EvaluationRecord& evaluation :
        EvaluationsOf(manifest->evaluations(), Set())) {
-    reports_.evaluations().Restore(evaluation);
+    reports_.evaluations().GoOnAfter(evaluation);
   }
   decisions_.Restore({}, manifest->evaluations());
 }

@@ -98,7 +98,7 @@ v1::JobStatusResponse JobStatusOf(const JobState& state,
     (*status.mutable_test())[name] = value;
   }
   if (validates) {
-    for (const auto& [name, value] : reports.evaluations().latest().metrics) {
+    for (const auto& [name, value] : reports.evaluations().shown().metrics) {
       (*status.mutable_validation())[name] = value;
     }
   }

@@ -54,12 +54,20 @@ class Evaluations {
 
   // Continues after an evaluation that an earlier coordinator completed.
   void Restore(const EvaluationRecord& complete);
+  // The run goes on after this evaluation of another run, which is shown until
+  // there is one of its own. After the same step it may be evaluated again,
+  // perhaps with other samples.
+  void GoOnAfter(const EvaluationRecord& former) { former_ = former; }
   // Takes the evaluations completed since the last call, in step order.
   std::vector<EvaluationRecord> TakeComplete() {
     return std::exchange(complete_, {});
   }
   // The newest complete evaluation; step -1: none.
   const EvaluationRecord& latest() const { return latest_; }
+  // The newest to show: latest() or that of the other run.
+  const EvaluationRecord& shown() const {
+    return latest_.step < 0 ? former_ : latest_;
+  }
 
   // Takes the evaluations to show, completed since the last call, whose step is
   // at most `step`.
@@ -85,6 +93,7 @@ class Evaluations {
   int64_t given_up_ = 0;
   int64_t next_told_ = 1;
   EvaluationRecord latest_{.step = -1};
+  EvaluationRecord former_{.step = -1};  // of another run
   std::vector<std::string> notices_;
   std::vector<EvaluationRecord> records_;  // to show, in step order
   std::vector<EvaluationRecord> complete_;

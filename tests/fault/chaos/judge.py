@@ -32,6 +32,8 @@ def wrong_result(run, references):
     """Compares weights and evaluations with those of an undisturbed run."""
     own, wanted = results.result_of(run.attempt.run_dir), references.of(run.trial)
     changed = run.workers != run.trial.strategy.workers
+    if wanted.loss is not None and own.loss is None:
+        return f"no evaluation on the test set; wanted {wanted.loss}"
     if changed and abs(own.loss - wanted.loss) > LOSS_TOLERANCE * wanted.loss:
         return f"test loss {own.loss}, with {run.workers} workers; wanted {wanted.loss}"
     sha256 = references.after_change(run).sha256 if changed else wanted.sha256
