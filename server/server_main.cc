@@ -93,7 +93,7 @@ int main(int argc, char** argv) {
   }
 
   tributary::PrepareForTransfers();
-  tributary::RaiseFileLimit();
+  tributary::PrepareProcessLimits();
   options.join_timeout = absl::Seconds(join_seconds);
   options.metrics_listen = telemetry.metrics_listen;
   absl::Status status = tributary::SetUpLog(telemetry.log);

@@ -253,7 +253,7 @@ absl::Status Work(Given given) {
   const tributary::MeasurementOptions& measurement = given.measurement;
   tributary::KeepGroupsInside(options.coordinator);
   tributary::PrepareForTransfers();
-  tributary::RaiseFileLimit();
+  tributary::PrepareProcessLimits();
   options.join_timeout = absl::Seconds(given.join_seconds);
   options.for_tests.delay_micros =
       tributary::MakeMessageDelay(given.tests.delay_ms, given.tests.delay_seed);

@@ -63,7 +63,7 @@ void AddOverrides(CommandLine& command, std::vector<std::string>* overrides) {
 }
 
 int RunCommandLine(CommandLine& program, int argc, char** argv) {
-  RaiseFileLimit();
+  PrepareProcessLimits();
   const ValueSources sources = {{kOverrideType, JobKeys}};
   // `tributary help train` is `tributary train --help`. `tributary` alone shows
   // the help, too.

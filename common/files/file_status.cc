@@ -19,10 +19,12 @@ namespace tributary {
 absl::Status FileError(const std::string& path, absl::string_view action,
                        int error) {
   const std::string text =
-      absl::StrCat(path, ": ", action, ": ", strerror(error));
+      absl::StrCat(path, ": ", action, ": ", strerror(error),
+                   error == EFBIG ? " (ulimit -f)" : "");
   switch (error) {
     case ENOSPC:
     case EDQUOT:
+    case EFBIG:
       return WithCause(absl::ResourceExhaustedError(text), v1::CAUSE_FULL_DISK);
     case EIO:
       return absl::DataLossError(text);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/host/process_limits.h"
 
+#include <signal.h>
 #include <sys/resource.h>
 
 #include "absl/strings/str_cat.h"
@@ -22,7 +23,8 @@ uint64_t LimitOf(int resource) {
 
 }  // namespace
 
-void RaiseFileLimit() {
+void PrepareProcessLimits() {
+  signal(SIGXFSZ, SIG_IGN);
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   limit.rlim_cur = limit.rlim_max;

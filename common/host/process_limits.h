@@ -8,8 +8,10 @@
 namespace tributary {
 
 // Raises the soft limit of open files, of which each connection is one, to the
-// hard limit. Call it first in main; child processes inherit the limit.
-void RaiseFileLimit();
+// hard limit. A file that reaches the limit of its size (ulimit -f) becomes an
+// error of the write (EFBIG) and does not end the process. Call it first in
+// main; child processes inherit both.
+void PrepareProcessLimits();
 
 // How many files, including connections, this process may have open.
 uint64_t FileLimit();

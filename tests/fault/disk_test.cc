@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 
 #include <cerrno>
 #include <cstring>
@@ -100,6 +101,23 @@ TEST_F(DiskTest, TheRunGoesOnAndTheLastCheckpointStaysWhileTheDiskIsFull) {
   }
   EXPECT_EQ(Summary("run")["checkpoint_step"], 2400);
   EXPECT_EQ(Sha256("run"), Undisturbed(words));
+}
+
+// `ulimit -f`, which would end the process with SIGXFSZ.
+TEST_F(DiskTest, ALimitOfTheSizeOfFilesIsLikeAFullDisk) {
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit small = {.rlim_cur = 65536, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  auto train = Train(
+      "run", {"--set", "strategy.parameter_server.sync_timeout_seconds=1"});
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  EXPECT_EQ(train->Wait(kSoon), 1) << "not all lines are recorded";
+  EXPECT_THAT(train->output(),
+              HasSubstr("metrics.jsonl: write: File too large (ulimit -f)"));
+  EXPECT_EQ(fs::file_size(Path("run/metrics.jsonl")), 65536u);
+  EXPECT_EQ(Summary("run")["status"], "done");
+  EXPECT_EQ(Sha256("run"), Undisturbed());
 }
 
 TEST_F(DiskTest, ADiskThatBecomesReadOnlyCostsCheckpointsAlone) {

@@ -31,7 +31,7 @@ class WithLimit {
 TEST(ProcessLimitsTest, FilesAreRaisedToWhatIsAllowed) {
   const WithLimit low(RLIMIT_NOFILE, 64);
   EXPECT_EQ(FileLimit(), 64u);
-  RaiseFileLimit();
+  PrepareProcessLimits();
   EXPECT_EQ(FileLimit(), low.hardest());
 }
 
