@@ -14,6 +14,7 @@
 #include "cli/terminal/console.h"
 #include "common/checkpoint/checkpoint_reader.h"
 #include "common/checkpoint/manifest.h"
+#include "common/checkpoint/planned_checkpoint.h"
 #include "common/host/small_file.h"
 #include "common/job/goes_on.h"
 #include "common/job/job_course.h"
@@ -21,6 +22,7 @@
 #include "common/job/job_file.h"
 #include "common/job/resolve.h"
 #include "common/job/validate/validate.h"
+#include "common/layers/model_parameters.h"
 #include "common/plan/plan_codec.h"
 #include "common/status/place.h"
 #include "common/status/status_macros.h"
@@ -155,6 +157,16 @@ absl::StatusOr<v1::JobSpec> ResumedJob(
 
 absl::Status CheckResumes(const v1::JobSpec& job, const ResumePoint& point) {
   const v1::CheckpointManifest& manifest = *point.start.manifest;
+  if (!job.has_program()) {
+    const absl::Status holds = CheckHolds(FromProto(manifest.parameters()),
+                                          ModelParameters(job.model()));
+    if (!holds.ok()) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          point.folder, ": ", holds.message(),
+          ": go on with the model of the checkpoint, or take the weights that "
+          "fit, by tributary export and model.initialize_from"));
+    }
+  }
   TRIBUTARY_RETURN_IF_ERROR(
       CheckGoesOn(job, {.job = manifest.job(),
                         .step = manifest.step(),

@@ -24,26 +24,36 @@ const Shape& WholeShape(const ParameterSpec& spec) {
 
 }  // namespace
 
+absl::Status CheckHolds(const ParameterSpecs& held,
+                        const ParameterSpecs& wanted) {
+  const ParameterSpecs there = WholeParameters(held);
+  const ParameterSpecs needed = WholeParameters(wanted);
+  for (size_t i = 0; i < std::min(there.size(), needed.size()); ++i) {
+    if (there[i].name != needed[i].name || there[i].shape != needed[i].shape) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("the checkpoint holds ", SpecText(there[i]), ", wanted ",
+                       SpecText(needed[i])));
+    }
+  }
+  if (there.size() == needed.size()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("the checkpoint holds ", there.size(),
+                   " parameters, wanted ", needed.size()));
+}
+
 absl::StatusOr<std::unique_ptr<PlannedCheckpoint>> PlannedCheckpoint::Create(
     std::shared_ptr<const CheckpointReader> reader, ParameterSpecs planned,
     absl::Span<const std::string> state_names) {
   const auto error = [&reader](const auto&... text) {
     return absl::FailedPreconditionError(
-        absl::StrCat(reader->folder(), ": the checkpoint ", text...));
+        absl::StrCat(reader->folder(), ": ", text...));
   };
-  const ParameterSpecs held = WholeParameters(reader->parameters());
-  const ParameterSpecs wanted = WholeParameters(planned);
-  for (size_t i = 0; i < std::min(held.size(), wanted.size()); ++i) {
-    if (held[i].name != wanted[i].name || held[i].shape != wanted[i].shape) {
-      return error("holds ", SpecText(held[i]), ", wanted ",
-                   SpecText(wanted[i]));
-    }
-  }
-  if (held.size() != wanted.size()) {
-    return error("holds ", held.size(), " parameters, wanted ", wanted.size());
+  if (const absl::Status holds = CheckHolds(reader->parameters(), planned);
+      !holds.ok()) {
+    return error(holds.message());
   }
   if (state_names != reader->state_names()) {
-    return error("holds the optimizer states [",
+    return error("the checkpoint holds the optimizer states [",
                  absl::StrJoin(reader->state_names(), ", "), "], wanted [",
                  absl::StrJoin(state_names, ", "), "]");
   }

@@ -18,6 +18,12 @@
 
 namespace tributary {
 
+// FailedPrecondition, naming the first difference, unless a checkpoint with the
+// parameters `held` has the whole parameters of `wanted`: names, shapes, order.
+// Both are lists of a plan or of a whole model.
+absl::Status CheckHolds(const ParameterSpecs& held,
+                        const ParameterSpecs& wanted);
+
 // Presents a checkpoint as a plan's parameters: it can be read under any
 // strategy, number of servers or mesh of workers, whichever wrote it.
 // Thread-safe.

@@ -109,8 +109,9 @@ TEST_F(DiskTest, ALimitOfTheSizeOfFilesIsLikeAFullDisk) {
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
   const rlimit small = {.rlim_cur = 65536, .rlim_max = before.rlim_max};
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
-  auto train = Train(
-      "run", {"--set", "strategy.parameter_server.sync_timeout_seconds=1"});
+  auto train =
+      Train("run", {"--set", "cluster.lease_seconds=2", "--set",
+                    "strategy.parameter_server.sync_timeout_seconds=4"});
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
   EXPECT_EQ(train->Wait(kSoon), 1) << "not all lines are recorded";
   EXPECT_THAT(train->output(),

@@ -114,6 +114,21 @@ TEST_F(ResumeTest, AnEditedJobOfARunCountsWhereverItsCheckpointsAre) {
   }
 }
 
+TEST_F(ResumeTest, AnotherModelIsRefusedBeforeAnythingBegins) {
+  Train(8, "first");
+  for (const std::string model :
+       {"model={mlp: {in: 20, hidden: [5], out: 1}}",
+        "model={mlp: {in: 20, hidden: [5, 5], out: 1}}"}) {
+    for (const bool dry : {true, false}) {
+      std::vector<std::string> words = {"--set", model};
+      if (dry) words.push_back("--dry-run");
+      EXPECT_EQ(Resume("first", "second", words), 2) << output_;
+      EXPECT_THAT(output_, HasSubstr("the checkpoint holds "));
+    }
+  }
+  EXPECT_FALSE(fs::exists(Path("second")));
+}
+
 TEST_F(ResumeTest, ItTellsThatTheRunStillTrains) {
   Train(8, "first");
   const UniqueFd lock(
