@@ -126,6 +126,7 @@ std::string RegisteredJobJson(const RegisteredJob& job) {
                      {"coordinator", job.coordinator},
                      {"encrypted", job.encrypted},
                      {"run_directory", job.run_directory},
+                     {"command", job.command},
                      {"host", job.host},
                      {"pid", job.pid},
                      {"start_ticks", job.start_ticks},
@@ -156,6 +157,7 @@ absl::StatusOr<RegisteredJob> ReadRegisteredJob(absl::string_view text) {
       !number("started_micros", &job.started_micros)) {
     return absl::InvalidArgumentError("not a job of the register");
   }
+  string("command", &job.command);
   job.encrypted = json.value("encrypted", Json(false)) == Json(true);
   return job;
 }

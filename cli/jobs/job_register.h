@@ -11,6 +11,11 @@
 
 namespace tributary {
 
+// The values of RegisteredJob::command.
+inline constexpr char kTrainCommand[] = "tributary train";
+inline constexpr char kRunCommand[] = "tributary run";
+inline constexpr char kCoordinatorCommand[] = "tributary-coordinator";
+
 // A job that this user has started, as the register knows it.
 struct RegisteredJob {
   std::string name;
@@ -18,6 +23,7 @@ struct RegisteredJob {
   std::string coordinator;    // host:port
   bool encrypted = false;     // the coordinator wants certificates or a token
   std::string run_directory;  // absolute; empty: there is none yet
+  std::string command;        // that started it; empty: unknown
   std::string host;           // of the coordinator's process
   int64_t pid = 0;
   // When the process started (common/host/process_state.h); 0: unknown.

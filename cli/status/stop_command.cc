@@ -12,6 +12,7 @@
 #include "cli/jobs/find_job.h"
 #include "cli/jobs/run_outcome.h"
 #include "cli/status/ask_job.h"
+#include "cli/status/lost_end.h"
 #include "cli/terminal/command_line.h"
 #include "cli/terminal/console.h"
 #include "cli/terminal/exit_codes.h"
@@ -74,7 +75,16 @@ int SayOutcome(const RunOutcome& outcome, const FoundJob& job) {
 }
 
 int SayEndWithoutSummary(const FoundJob& job,
-                         const std::optional<v1::JobStatusResponse>& last) {
+                         const std::optional<v1::JobStatusResponse>& last,
+                         bool checkpoint) {
+  KnownJob known = job.known;
+  if (known.job.pid > 0) known.life = LookAtCoordinator(known.job);
+  if (const absl::Status ended =
+          CheckEndWithoutSummary(job.Title(), known, last, checkpoint);
+      !ended.ok()) {
+    PrintError(ended.message());
+    return kExitFailed;
+  }
   Say(absl::StrCat(job.Title(), ": ended",
                    last && last->step() > 0
                        ? absl::StrCat(" after step ", last->step())
@@ -99,7 +109,8 @@ bool HasLeft(const FoundJob& job, absl::Duration silent) {
 }
 
 // Waits until the summary is there, or the coordinator has left without one.
-int AwaitEnd(const FoundJob& job, absl::Duration timeout) {
+int AwaitEnd(const FoundJob& job, const StopOptions& options) {
+  const absl::Duration timeout = absl::Seconds(options.timeout_seconds);
   const absl::Duration end = SteadyNow() + timeout;
   absl::Duration heard = SteadyNow();
   std::optional<v1::JobStatusResponse> last;
@@ -108,7 +119,7 @@ int AwaitEnd(const FoundJob& job, absl::Duration timeout) {
     if (const auto outcome = Outcome(job); outcome.ok()) {
       return SayOutcome(*outcome, job);
     }
-    if (left) return SayEndWithoutSummary(job, last);
+    if (left) return SayEndWithoutSummary(job, last, options.checkpoint);
     absl::StatusOr<v1::JobStatusResponse> status = AskStatus(job, kEndTimeout);
     if (status.ok()) {
       last = *std::move(status);
@@ -138,7 +149,7 @@ int Stop(const StopOptions& options) {
   }
   Say(absl::StrCat(job->Title(), ": ", answer->message()));
   if (options.no_wait) return kExitDone;
-  return AwaitEnd(*job, absl::Seconds(options.timeout_seconds));
+  return AwaitEnd(*job, options);
 }
 
 }  // namespace

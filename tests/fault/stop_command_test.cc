@@ -87,6 +87,22 @@ TEST_F(StopCommandTest, BeforeTheFirstStep) {
   EXPECT_EQ(Summary("job")["status"], "interrupted");
 }
 
+TEST_F(StopCommandTest, ACoordinatorThatIsKilledMeanwhileIsNoSuccess) {
+  auto train = Begin();
+  // The job cannot end as long as a worker is stopped.
+  const pid_t worker = PidOf("job", "worker 1");
+  kill(worker, SIGSTOP);
+  auto stop = Stop({"job", "--checkpoint"});
+  EXPECT_TRUE(stop->WaitForOutput("leaves a checkpoint of it", kSoon));
+  train->Signal(SIGKILL);
+  train->Wait(kSoon);
+  EXPECT_EQ(stop->Wait(kSoon), 1) << stop->output();
+  EXPECT_THAT(stop->output(),
+              AllOf(HasSubstr("without a summary, so it was killed"),
+                    HasSubstr("that was asked for may be missing")));
+  kill(worker, SIGKILL);
+}
+
 TEST_F(StopCommandTest, ListAndLogsKnowTheJob) {
   auto train = Begin();
   auto list = Start({"tributary", "list"});

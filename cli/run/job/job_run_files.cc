@@ -213,6 +213,10 @@ void JobRun::Register() {
   job.job_id = coordinator_->control().Snapshot().job_id();
   job.coordinator = coordinator_->address();
   job.encrypted = options_.listening.access.encrypted();
+  const std::vector<std::string>& resume = options_.commands.resume;
+  job.command = options_.folder.take_over                 ? kCoordinatorCommand
+                : resume.size() > 1 && resume[1] == "run" ? kRunCommand
+                                                          : kTrainCommand;
   std::error_code error;
   job.run_directory = fs::canonical(directory_->path(), error).string();
   job.started_micros = static_cast<int64_t>(1e6 * start_wall_seconds_);

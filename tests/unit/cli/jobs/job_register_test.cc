@@ -27,6 +27,7 @@ class JobRegisterTest : public testing::TemporaryFolderTest {
     job.coordinator = "127.0.0.1:4000";
     job.encrypted = true;
     job.run_directory = "/runs/a";
+    job.command = kRunCommand;
     job.started_micros = 1'700'000'000'000'000;
     return job;
   }
@@ -52,6 +53,7 @@ TEST_F(JobRegisterTest, AJobIsThereAsLongAsItsEntry) {
   EXPECT_EQ(jobs[0].job.coordinator, Job().coordinator);
   EXPECT_TRUE(jobs[0].job.encrypted);
   EXPECT_EQ(jobs[0].job.run_directory, Job().run_directory);
+  EXPECT_EQ(jobs[0].job.command, kRunCommand);
   EXPECT_EQ(jobs[0].job.started_micros, Job().started_micros);
   EXPECT_EQ(jobs[0].job.pid, getpid());
   entry.reset();
