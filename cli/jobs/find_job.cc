@@ -91,11 +91,20 @@ std::string FoundJob::Title() const {
              : absl::StrCat(known.job.name, " (", known.job.run_directory, ")");
 }
 
+// A person may have removed some of a run's files, also while it runs.
 bool IsRunDirectory(const std::string& path) {
+  if (path.empty()) return false;
   std::error_code error;
-  return !path.empty() &&
-         fs::is_regular_file(fs::path(path) / "job.yaml", error) &&
-         fs::is_directory(fs::path(path) / "logs", error);
+  for (const char* file :
+       {"coordinator.lock", "coordinator.state", "coordinator.totals"}) {
+    if (fs::is_regular_file(fs::path(path) / file, error)) return true;
+  }
+  int found = fs::is_directory(fs::path(path) / "logs", error) ? 1 : 0;
+  for (const char* file : {"job.yaml", "summary.json", "metrics.jsonl",
+                           "timeline.jsonl", "events.jsonl"}) {
+    if (fs::is_regular_file(fs::path(path) / file, error)) ++found;
+  }
+  return found >= 2;
 }
 
 absl::StatusOr<KnownJob> JobOfRun(const std::string& run_directory,
@@ -109,8 +118,10 @@ absl::StatusOr<KnownJob> JobOfRun(const std::string& run_directory,
   }
   if (found != nullptr) return *found;
   if (!IsRunDirectory(path)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        run_directory, " is no run directory: it lacks job.yaml or logs"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(run_directory,
+                     " is no run directory: it has no coordinator.state, and "
+                     "not job.yaml with summary.json, metrics.jsonl or logs"));
   }
   KnownJob known;
   known.job.run_directory = path;

@@ -63,7 +63,8 @@ absl::StatusOr<std::optional<KnownJob>> ChooseJob(
 absl::StatusOr<KnownJob> JobOfRun(const std::string& run_directory,
                                   const std::vector<KnownJob>& jobs);
 
-// Whether the path is a run directory.
+// Whether the path is a run directory: it has a file of the coordinator, or two
+// of the others that a run writes. One alone may be an ordinary folder's.
 bool IsRunDirectory(const std::string& path);
 
 }  // namespace tributary

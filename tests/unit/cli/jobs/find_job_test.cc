@@ -89,6 +89,26 @@ TEST_F(FindJobTest, ARunDirectoryThatHasEndedHasNoCoordinator) {
   EXPECT_EQ(ended->Title(), Path("run"));
 }
 
+TEST_F(FindJobTest, ARunDirectoryMayLackSomeOfItsFiles) {
+  EXPECT_FALSE(IsRunDirectory(""));
+  for (const std::string file : {"job.yaml", "summary.json", "metrics.jsonl"}) {
+    std::filesystem::create_directory(Path(file + "-alone"));
+    Write(file + "-alone/" + file, "");
+    EXPECT_FALSE(IsRunDirectory(Path(file + "-alone")))
+        << "an ordinary folder may have " << file;
+  }
+  Write("run/job.yaml", "name: digits\n");
+  Write("run/summary.json", R"({"status": "done"})");
+  EXPECT_TRUE(FindJob({.job = Path("run")}, register_).ok())
+      << "the logs of a finished run were removed";
+  for (const std::string file : {"lock", "state", "totals"}) {
+    std::filesystem::create_directory(Path("of-" + file));
+    Write("of-" + file + "/coordinator." + file, "");
+    EXPECT_TRUE(FindJob({.job = Path("of-" + file)}, register_).ok())
+        << "job.yaml and logs were removed";
+  }
+}
+
 TEST_F(FindJobTest, ARunDirectoryNamesItsCoordinator) {
   Write("run/job.yaml", "name: digits\n");
   std::filesystem::create_directory(Path("run/logs"));
