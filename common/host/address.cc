@@ -19,6 +19,17 @@ std::string HostName() {
 }
 
 absl::Status CheckAddress(absl::string_view address) {
+  if (const size_t scheme = address.find("://");
+      scheme != absl::string_view::npos) {
+    absl::string_view bare = address.substr(scheme + 3);
+    bare = bare.substr(0, bare.find('/'));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "address must be HOST:PORT without ", address.substr(0, scheme + 3),
+        bare.find(':') == absl::string_view::npos
+            ? ""
+            : absl::StrCat(", as in ", bare),
+        ", got \"", address, "\""));
+  }
   const size_t colon = address.rfind(':');
   uint32_t port = 0;
   if (colon == absl::string_view::npos || colon == 0 || address.size() > 256 ||

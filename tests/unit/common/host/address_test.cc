@@ -33,6 +33,20 @@ TEST(AddressTest, AnIpv6AddressWithoutBracketsIsAmbiguous) {
                                 "brackets: [::1]:0, got \"::1:0\""));
 }
 
+TEST(AddressTest, AUrlIsNoAddress) {
+  const auto refused = [](absl::string_view said) {
+    return testing::StatusIs(absl::StatusCode::kInvalidArgument,
+                             std::string(said));
+  };
+  EXPECT_THAT(CheckAddress("http://127.0.0.1:7070"),
+              refused("HOST:PORT without http://, as in 127.0.0.1:7070, got "
+                      "\"http://127.0.0.1:7070\""));
+  EXPECT_THAT(CheckAddress("grpc://[::1]:7070/status"),
+              refused("without grpc://, as in [::1]:7070, got"));
+  EXPECT_THAT(CheckAddress("https://node-a"),
+              refused("HOST:PORT without https://, got"));
+}
+
 TEST(AddressTest, AResolverGetsIpv6AddressesWithoutBrackets) {
   EXPECT_EQ(LookupHostOf("[fd00::1]:7090"), "fd00::1");
   EXPECT_EQ(LookupHostOf("10.0.0.1:7090"), "10.0.0.1");
