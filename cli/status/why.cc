@@ -7,12 +7,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "cli/status/lost_end.h"
 #include "cli/status/why_pace.h"
 #include "cli/status/why_stuck.h"
 #include "cli/status/why_text.h"
 #include "cli/terminal/format.h"
 #include "common/status/cause.h"
-#include "common/status/shell_text.h"
 
 namespace tributary {
 namespace {
@@ -333,13 +333,9 @@ WhyAnswer ExplainUnreachable(const KnownJob& known,
     return {.cause = WhyCause::kNoCoordinator,
             .sentence = absl::StrCat(
                 "has no coordinator: the process", process,
-                " has ended without a summary, so it was killed",
-                known.job.run_directory.empty()
-                    ? ""
-                    : absl::StrCat("; `",
-                                   ShellText({"tributary", "checkpoint", "list",
-                                              known.job.run_directory}),
-                                   "` shows whether it can go on"))};
+                " has ended without a summary, so it was killed or could not "
+                "write one",
+                ContinueText(known.job, /*checkpoint_step=*/0))};
   }
   return {
       .cause = WhyCause::kNoCoordinator,

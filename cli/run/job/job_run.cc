@@ -280,7 +280,7 @@ int JobRun::Conclude(const std::string& cause) {
   checkpoints_.Release();
   pages_->AwaitReader(failed(), &console());
   if (!saved.ok()) {
-    PrintError(saved.message());
+    if (saved.message() != summary.message) PrintError(saved.message());
     return kExitFailed;
   }
   if (summary.status == "interrupted") {

@@ -184,10 +184,14 @@ absl::Status JobRun::SaveSummary(const RunSummary& summary) {
       absl::Seconds(StrategyOf(options_.job).timeout_seconds);
   for (bool told = false;; told = true) {
     absl::Status status = directory_->Flush();
-    if (status.ok() && model_) {
-      status = directory_->SaveModel(*model_, MetricsOf(summary));
+    // A removed record does not keep the run from saying how it ended. In
+    // another run's directory, or in a new one, there is nothing to write.
+    if (!absl::IsResourceExhausted(status) && directory_->lock().Check().ok()) {
+      if (model_) {
+        status.Update(directory_->SaveModel(*model_, MetricsOf(summary)));
+      }
+      status.Update(directory_->SaveSummary(summary));
     }
-    if (status.ok()) status = directory_->SaveSummary(summary);
     const absl::Duration spent =
         absl::Microseconds(options_.clock->NowMicros() - start);
     if (!absl::IsResourceExhausted(status) || spent >= limit) return status;

@@ -268,6 +268,19 @@ TEST_F(TrainTest, KilledWorkerFailsTheRunByName) {
   ExpectNoProcessLeft();
 }
 
+TEST_F(TrainTest, ARemovedRecordFailsTheRunWhoseSummarySaysSo) {
+  auto train = Train({"--set", "training.epochs=1000000"});
+  ASSERT_TRUE(train->WaitForOutput("epoch 1/1000000: test", kSoon));
+  fs::remove(Path("run/metrics.jsonl"));
+  EXPECT_EQ(train->Wait(kSoon), 1);
+  const std::string cause = "metrics.jsonl was removed while the job was ";
+  EXPECT_EQ(Summary()["status"], "failed");
+  EXPECT_THAT(Summary()["message"].get<std::string>(), HasSubstr(cause));
+  const std::string& output = train->output();
+  EXPECT_EQ(output.find(cause), output.rfind(cause)) << output;
+  EXPECT_NE(output.find(cause), std::string::npos) << output;
+}
+
 TEST_F(TrainTest, StepsThatChangeNothingAreTold) {
   auto train = Train({"--set", "training.nonfinite=skip", "--set",
                       "training.optimizer={sgd: {learning_rate: 1e38}}",

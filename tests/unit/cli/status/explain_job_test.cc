@@ -362,7 +362,8 @@ TEST(WhyUnreachableTest, TheRunDirectoryAndTheProcessSayWhy) {
   EXPECT_EQ(explain(std::nullopt).cause, WhyCause::kStoppedCoordinator);
   known.life = CoordinatorLife::kGone;
   EXPECT_THAT(explain(std::nullopt).sentence,
-              HasSubstr("(here, pid 99) has ended without a summary"));
+              HasSubstr("(here, pid 99) has ended without a summary, so it was "
+                        "killed or could not write one"));
   known.job.run_directory = "/my runs/a";
   EXPECT_THAT(explain(std::nullopt).sentence,
               HasSubstr("; `tributary checkpoint list '/my runs/a'` shows"));
