@@ -54,12 +54,14 @@ absl::StatusOr<UniqueFd> Listen(const std::string& listen) {
 
 absl::Status CheckOpen(const std::string& listen, const PageAccess& access) {
   TRIBUTARY_RETURN_IF_ERROR(CheckAddress(listen));
-  const bool closed = !access.token.empty() && !access.own.certificate.empty();
+  const bool encrypted = !access.own.certificate.empty();
+  const bool closed = encrypted && !access.token.empty();
   if (closed || access.insecure || IsLoopback(listen)) return absl::OkStatus();
+  // `tributary train` makes its own certificates and has no --tls.
   return absl::InvalidArgumentError(absl::StrCat(
-      "--metrics-listen ", listen,
-      " is open to other machines: give --tls and --metrics-token-file, or "
-      "--insecure"));
+      "--metrics-listen ", listen, " is open to other machines: give ",
+      encrypted ? "" : "--tls and ",
+      "--metrics-token-file, or --insecure-metrics"));
 }
 
 // Drops libmicrohttpd's messages, such as those about clients that

@@ -138,7 +138,14 @@ TEST(HttpAccessTest, AnOpenAddressWantsTokenAndTls) {
   options.listen = "0.0.0.0:0";
   EXPECT_THAT(HttpListener::Start(options),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       "0.0.0.0:0 is open to other machines"));
+                       "0.0.0.0:0 is open to other machines: give --tls and "
+                       "--metrics-token-file, or --insecure-metrics"));
+  options.access.own.certificate = "of the run's own authority";
+  EXPECT_THAT(HttpListener::Start(options),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "machines: give --metrics-token-file, or "
+                       "--insecure-metrics"));
+  options.access.own = {};
   options.access.token = kToken;
   EXPECT_THAT(HttpListener::Start(options),
               StatusIs(absl::StatusCode::kInvalidArgument, ""));
