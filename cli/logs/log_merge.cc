@@ -49,6 +49,18 @@ absl::StatusOr<absl::Time> ParseSince(absl::string_view text, absl::Time now) {
                    Quoted(text)));
 }
 
+std::vector<std::string> LoggedProcesses(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    if (entry.path().extension() == kLog) {
+      names.push_back(entry.path().stem().string());
+    }
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
 std::vector<std::string> LogMerge::Take(bool at_end) {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder_, error)) {

@@ -29,6 +29,9 @@ struct LogFilter {
 // what is wanted.
 absl::StatusOr<absl::Time> ParseSince(absl::string_view text, absl::Time now);
 
+// The processes whose logs are in the folder, as in "worker-1", sorted.
+std::vector<std::string> LoggedProcesses(const std::string& folder);
+
 // The log files of a run as one stream of lines in the order of their times. A
 // line without a time (the output of a program) has that of the line before it
 // in its file; where there is none, it comes first and is always shown.
@@ -42,6 +45,8 @@ class LogMerge {
   // with its process's name if it does not carry one. `at_end`: also last lines
   // without an end.
   std::vector<std::string> Take(bool at_end);
+  // Whether the filter has taken a file so far.
+  bool has_files() const { return !files_.empty(); }
 
  private:
   struct File {

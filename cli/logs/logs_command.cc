@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "cli/jobs/find_job.h"
 #include "cli/logs/log_merge.h"
@@ -36,7 +37,9 @@ constexpr char kLogsFooter[] =
     "  tributary logs                            # the only job of yours here\n"
     "  tributary logs runs/digits --role worker --rank 1 --since 10m\n"
     "  tributary logs runs/digits --follow\n\n"
-    "Exit codes: 0, 1 the job has no logs here, 2 the command line is wrong.";
+    "Exit codes: 0, 1 the job has no logs here, 2 the command line is wrong, "
+    "or\n"
+    "names a process that has no log here.";
 
 struct LogsOptions {
   JobChoice choice;
@@ -64,6 +67,37 @@ bool ShowLines(const std::vector<std::string>& lines) {
   return text.empty() || AppendTo(STDOUT_FILENO, "the output", text).ok();
 }
 
+// The job has no logs on this machine.
+int RefuseWithoutLogs(const FoundJob& job) {
+  const std::string& run = job.run_directory();
+  std::error_code error;
+  PrintError(
+      !run.empty() && std::filesystem::is_directory(run, error)
+          ? absl::StrCat(run,
+                         " has no logs folder any more, so there is "
+                         "nothing to show")
+          : absl::StrCat(
+                "the logs of ", job.Title(),
+                " are not on this machine; name its run directory, where it "
+                "is"));
+  return kExitFailed;
+}
+
+// The job has logs, but none of the processes that were asked for.
+int RefuseProcess(const LogsOptions& options, const std::string& folder) {
+  const std::vector<std::string> logged = LoggedProcesses(folder);
+  if (logged.empty()) {
+    PrintError(absl::StrCat(folder, " is empty"));
+    return kExitFailed;
+  }
+  PrintError(absl::StrCat(
+      folder, " has no log of ",
+      options.role.empty() ? "a process" : absl::StrCat("a ", options.role),
+      options.index < 0 ? "" : absl::StrCat(" with the number ", options.index),
+      "; it has those of ", absl::StrJoin(logged, ", ")));
+  return kExitRefused;
+}
+
 int Logs(const LogsOptions& options) {
   LogFilter filter{.role = options.role};
   if (options.index >= 0) filter.index = options.index;
@@ -79,15 +113,14 @@ int Logs(const LogsOptions& options) {
   std::error_code error;
   if (job->run_directory().empty() ||
       !std::filesystem::is_directory(folder, error)) {
-    PrintError(absl::StrCat(
-        "the logs of ", job->Title(),
-        " are not on this machine; name its run directory, where it is"));
-    return kExitFailed;
+    return RefuseWithoutLogs(*job);
   }
   LogMerge merge(folder, std::move(filter));
   while (true) {
     const bool last = !options.follow || HasEnded(*job);
-    if (!ShowLines(merge.Take(last)) || last) return kExitDone;
+    const bool read = ShowLines(merge.Take(last));
+    if (last && !merge.has_files()) return RefuseProcess(options, folder);
+    if (!read || last) return kExitDone;
     absl::SleepFor(kFollowLook);
   }
 }

@@ -214,9 +214,11 @@ void AddCoordinateOptions(CommandLine& command) {
   AddListenerAccessFlags(command, &options->access);
   AddCheckpointKeyFlag(command, &options->checkpoint_key_file);
   AddReflectionFlag(command, &options->reflection);
-  command.AddOption("--run-dir", &options->run_dir,
-                    "new or empty folder for what the run leaves behind;\n"
-                    "default: runs/NAME-DATE-TIME");
+  command
+      .AddOption("--run-dir", &options->run_dir,
+                 "new or empty folder for what the run leaves behind;\n"
+                 "default: runs/NAME-DATE-TIME")
+      .NotEmpty();
   AddOverrides(command, &options->overrides);
   command
       .AddOption("--start-timeout", &options->start_seconds,

@@ -140,6 +140,18 @@ ParseResult EmptyValueError(const CLI::App& app, int argc,
           absl::StrCat(empty, " wants a value, got none")};
 }
 
+// CLI11's text for the error, or ours where CLI11's is hard to read.
+std::string TextOf(const CLI::ParseError& error) {
+  std::string text = absl::StrReplaceAll(error.what(), {{"\n", " "}});
+  const std::string kOnce = ": At Most 1 required but received ";
+  if (const size_t at = text.find(kOnce); at != std::string::npos) {
+    text = absl::StrCat(text.substr(0, at), " is given ",
+                        text.substr(at + kOnce.size()),
+                        " times, and may be given once");
+  }
+  return text;
+}
+
 }  // namespace
 
 struct CommandLine::Program {
@@ -279,8 +291,7 @@ ParseResult CommandLine::Parse(int argc, const char* const* argv) {
       return {ParseResult::Kind::kUnexpected,
               FirstUnexpected(*app_, argc, argv)};
     }
-    return {ParseResult::Kind::kWrong,
-            absl::StrReplaceAll(error.what(), {{"\n", " "}})};
+    return {ParseResult::Kind::kWrong, TextOf(error)};
   }
 }
 

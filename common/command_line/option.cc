@@ -67,6 +67,15 @@ Option& Option::OnePerFlag() {
   return *this;
 }
 
+Option& Option::NotEmpty() {
+  option_->check([option = option_](const std::string& value) {
+    if (!value.empty()) return "";
+    throw CLI::ConversionError(
+        absl::StrCat(option->get_name(), " wants a value, got an empty one"));
+  });
+  return *this;
+}
+
 Option& Option::Range(int first, int last) {
   CheckNumber(option_, CLI::Range(first, last),
               absl::StrCat("a number from ", first, " to ", last));

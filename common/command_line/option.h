@@ -34,6 +34,9 @@ class Option {
   // Each --option takes one word; more values need the option again.
   Option& OnePerFlag();
 
+  // Refuses the empty text.
+  Option& NotEmpty();
+
   // Limits of a value. --help shows them behind the type.
   Option& Range(int first, int last);
   Option& Range(double first, double last);

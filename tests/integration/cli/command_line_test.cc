@@ -183,6 +183,10 @@ std::vector<Wrong> AllWrong() {
        "tributary",
        {"train", "job.yaml", "--run-dir", "job.yaml"},
        "job.yaml is a file"},
+      {"RunDirectoryWithoutAName",
+       "tributary",
+       {"train", "job.yaml", "--run-dir", ""},
+       "--run-dir wants a value, got an empty one"},
       {"RunDirectoryInAFile",
        "tributary",
        {"train", "job.yaml", "--run-dir", "job.yaml/run"},
@@ -191,10 +195,6 @@ std::vector<Wrong> AllWrong() {
        "tributary",
        {"status", "--coordinator", "here"},
        "HOST:PORT"},
-      {"CoordinatorWithoutJob", "tributary-coordinator", {}, "--job"},
-      {"CoordinatorOfWrongJob",
-       "tributary-coordinator",
-       {"--job", "no.yaml"},
       {"StatusOfAUrl",
        "tributary",
        {"status", "--coordinator", "http://127.0.0.1:1"},
@@ -203,6 +203,10 @@ std::vector<Wrong> AllWrong() {
        "tributary",
        {"train", "job.yaml", "--metrics-listen", "0.0.0.0:0"},
        "machines: give --metrics-token-file, or --insecure-metrics"},
+      {"CoordinatorWithoutJob", "tributary-coordinator", {}, "--job"},
+      {"CoordinatorOfWrongJob",
+       "tributary-coordinator",
+       {"--job", "no.yaml"},
        "no.yaml: no such"},
       {"WorkerWithoutCoordinator", "tributary-worker", {}, "--coordinator is "},
       {"ServerWithoutCoordinator", "tributary-server", {}, "--coordinator is "},
@@ -331,6 +335,22 @@ TEST_F(CommandLineTest, DryRunPrintsTheResolvedJobAndLeavesNothingBehind) {
   EXPECT_THAT(resolved, HasSubstr("steps: 7"));
   EXPECT_THAT(resolved, HasSubstr("device: cpu"));
   EXPECT_EQ(NumFiles(), 1);
+}
+
+TEST_F(CommandLineTest, LogsOfARankThatTheJobLacksAreRefused) {
+  std::filesystem::create_directories(Path("run/logs"));
+  Write("run/job.yaml", kCommandLineJob);
+  Write("run/logs/worker-0.log", "a line\n");
+  const std::string line =
+      Run({"tributary", "logs", "run", "--role", "worker", "--rank", "0"});
+  EXPECT_THAT(line, HasSubstr("a line"));
+  auto logs = testing::RunningProcess::Start(
+      {.command = {testing::Program("tributary"), "logs", "run", "--rank", "9"},
+       .folder = folder()});
+  EXPECT_EQ(logs->Wait(kSoon), 2);
+  EXPECT_THAT(logs->output(),
+              HasSubstr("run/logs has no log of a process with the number 9; "
+                        "it has those of worker-0"));
 }
 
 TEST_F(CommandLineTest, StatusOfNobodySaysSo) {

@@ -86,5 +86,17 @@ TEST(ParseSinceTest, TakesAnAgeOrATime) {
   EXPECT_FALSE(ParseSince("", now).ok());
 }
 
+TEST_F(LogMergeTest, AProcessWithoutALogIsKnown) {
+  EXPECT_THAT(LoggedProcesses(Path("logs")),
+              ElementsAre("coordinator", "server-0", "worker-1"));
+  EXPECT_THAT(LoggedProcesses(Path("nowhere")), IsEmpty());
+  LogMerge ninth(Path("logs"), {.index = 9});
+  EXPECT_THAT(ninth.Take(/*at_end=*/true), IsEmpty());
+  EXPECT_FALSE(ninth.has_files());
+  LogMerge first(Path("logs"), {.role = "worker", .index = 1});
+  first.Take(/*at_end=*/true);
+  EXPECT_TRUE(first.has_files());
+}
+
 }  // namespace
 }  // namespace tributary

@@ -143,6 +143,22 @@ TEST(CommandLineTest, AnEmptyValueDoesNotTakeTheNextWord) {
   EXPECT_EQ(parse({"--first=a=", "--second", "b"}), "");
 }
 
+TEST(CommandLineTest, AnOptionIsGivenOnceAndNotEmpty) {
+  const auto read = [](std::vector<const char*> words) {
+    CommandLine program("A tool.", "tool");
+    std::string folder;
+    int servers = 0;
+    program.AddOption("--run-dir", &folder).NotEmpty();
+    program.AddOption("--servers", &servers);
+    return ErrorOf(program, std::move(words));
+  };
+  EXPECT_EQ(read({"--servers", "1", "--servers", "2"}),
+            "--servers is given 2 times, and may be given once");
+  EXPECT_EQ(read({"--run-dir", ""}),
+            "--run-dir wants a value, got an empty one");
+  EXPECT_EQ(read({"--run-dir", "a", "--servers", "1"}), "");
+}
+
 TEST(CommandLineTest, AnOptionMayNeedAnother) {
   const auto read = [](std::vector<const char*> words) {
     CommandLine program("A tool.", "tool");
