@@ -192,6 +192,40 @@ def test_texts_become_ids_and_back() -> None:
         preprocess("aaaaa")
 
 
+def other_run(folder: Path, preprocessing: dict[str, Any]) -> tuple[Path, Path]:
+    """A run of TABLE, and the weights of one that is otherwise like it."""
+    (folder / "run").mkdir()
+    (folder / "other").mkdir()
+    other = write_run(folder / "other", preprocessing=preprocessing)
+    return write_run(folder / "run"), other / "weights.safetensors"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"class_names": ["dog", "cat"]}, 'class 0 is "cat" in .*, but "dog" in .*'),
+        (
+            {"csv": {**TABLE["csv"], "numeric": TABLE["csv"]["numeric"][::-1]}},
+            'input 0 is "age" in .*, but "mass" in .*; load the run .*other itself',
+        ),
+    ],
+)
+def test_weights_of_a_run_with_other_names_are_refused(
+    tmp_path: Path, changes: dict[str, Any], message: str
+) -> None:
+    run, weights = other_run(tmp_path, {**TABLE, **changes})
+    with pytest.raises(InvalidSetting, match=message):
+        load(run, weights=weights)
+    load(run, weights=run / "weights.safetensors")
+    shutil.move(weights, tmp_path / "w.safetensors")  # no record is beside it
+    load(run, weights=tmp_path / "w.safetensors")
+
+
+def test_weights_of_a_run_with_the_same_names_are_taken(tmp_path: Path) -> None:
+    run, weights = other_run(tmp_path, TABLE)
+    assert load(run, weights=weights).class_names == ["cat", "dog"]
+
+
 def test_load_returns_a_module_in_eval_mode(tmp_path: Path) -> None:
     model = load(write_run(tmp_path))
     assert not model.training

@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 from tributary._errors import DamagedData, InvalidSetting, Missing
+from tributary.torch._meaning import check_weights
 from tributary.torch.layers import sequential
 from tributary.torch.preprocess import Preprocess, as_text
 
@@ -103,7 +104,8 @@ def load(
 
     run: a directory with model.json and weights.safetensors, as `tributary train`
     leaves it. If it has best.safetensors, the weights of the best evaluation are used.
-    weights: another safetensors file, as `tributary export` writes it.
+    weights: another safetensors file, as `tributary export` writes it. InvalidSetting:
+    it is in the directory of a run with other classes, tokens or inputs.
     unknown: what happens to categories that the training data did not have
     (Preprocess). Missing: there is no such file. DamagedData: a file is not what
     its name says.
@@ -140,6 +142,8 @@ def load(
         if isinstance(error, (Missing, DamagedData)):
             raise
         raise DamagedData(f"{source} is not of this model: {error}") from None
+    if weights is not None:
+        check_weights(source, record, path.parent)
     return model.eval()
 
 

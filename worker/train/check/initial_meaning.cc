@@ -2,16 +2,12 @@
 #include "worker/train/check/initial_meaning.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include "absl/algorithm/container.h"
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/types/span.h"
@@ -20,6 +16,7 @@
 #include "common/job/sources/source_kind.h"
 #include "common/layers/model_parameters.h"
 #include "common/model_record/model_record.h"
+#include "common/model_record/recorded_meaning.h"
 #include "common/status/quoted.h"
 #include "common/status/status_macros.h"
 
@@ -29,63 +26,7 @@ namespace {
 using Names = std::vector<std::string>;
 
 constexpr char kField[] = "model.initialize_from";
-
-Names RecordedClasses(const v1::Preprocessing& preprocessing) {
-  return {preprocessing.class_names().begin(),
-          preprocessing.class_names().end()};
-}
-
-// The names of classes that are numbers: "0", "1", ...
-Names Numbers(size_t count) {
-  Names names;
-  for (size_t i = 0; i < count; ++i) names.push_back(absl::StrCat(i));
-  return names;
-}
-
-// "e" or "U+00E9"; of bytes likewise.
-Names RecordedTokens(const v1::Preprocessing& preprocessing) {
-  Names names;
-  for (const int32_t token : preprocessing.text().vocabulary()) {
-    const bool printable = token > 0x20 && token < 0x7F;
-    names.push_back(printable ? std::string(1, static_cast<char>(token))
-                              : absl::StrFormat("U+%04X", token));
-  }
-  return names;
-}
-
-// The name of each input: the column's or, for a category, "column=category".
-// by_place: a column without a name has its position instead, as in "#2".
-Names RecordedInputs(const v1::Preprocessing& preprocessing, bool by_place) {
-  const auto name_of = [by_place](const v1::CsvColumn& column) {
-    if (!column.name().empty()) return column.name();
-    return by_place ? absl::StrCat("#", column.index()) : std::string();
-  };
-  Names names;
-  for (const v1::CsvColumn& column : preprocessing.csv().numeric()) {
-    names.push_back(name_of(column));
-  }
-  for (const v1::CsvCategories& one : preprocessing.csv().categorical()) {
-    const std::string column = name_of(one.column());
-    for (const std::string& category : one.categories()) {
-      names.push_back(column.empty() ? ""
-                                     : absl::StrCat(column, "=", category));
-    }
-  }
-  return names;
-}
-
-// The first place of a name in `now` that has another place in `before`.
-std::optional<size_t> FirstMoved(const Names& before, const Names& now) {
-  absl::flat_hash_map<std::string, size_t> places;
-  for (size_t i = 0; i < before.size(); ++i) places.try_emplace(before[i], i);
-  for (size_t i = 0; i < now.size(); ++i) {
-    const auto found = places.find(now[i]);
-    if (!now[i].empty() && found != places.end() && found->second != i) {
-      return i;
-    }
-  }
-  return std::nullopt;
-}
+constexpr char kTrainingData[] = "the training data";
 
 // "2" of "2.weight".
 std::string LayerOf(const ParameterSpec& parameter) {
@@ -214,89 +155,57 @@ std::string ListText(const Names& names) {
                       "]");
 }
 
-// Names whose places decide what weights mean.
-struct Meaning {
-  const char* what;
-  Names before, now;     // of the run and of the training data, by place
-  Names Taken::*layers;  // that depend on the places
-  std::string so;        // what follows from another place, and a remedy
+// The layers that depend on the places of names, and what to do if a name has
+// moved.
+struct Remedy {
+  Names Taken::*layers;
+  std::string text;
 };
 
-// "class 0 is "v" in the training data, which is class 1 in RUN/model.json".
-std::string MovedText(const Meaning& meaning, size_t at,
-                      const std::string& run) {
-  const std::string& name = meaning.now[at];
-  const auto found = absl::c_find(meaning.before, name);
-  return absl::StrCat(meaning.what, " ", at, " is ", Quoted(name),
-                      " in the training data, which is ", meaning.what, " ",
-                      found - meaning.before.begin(), " in ", run, kModelFile);
-}
-
-// The record of the run that the weights are of: in their folder, or in that of
-// the file to which a link leads. `run` gets the folder.
-absl::StatusOr<v1::ModelRecord> RecordBeside(const std::string& weights,
-                                             std::string* run) {
-  const std::filesystem::path file(weights);
-  *run = file.parent_path().string();
-  absl::StatusOr<v1::ModelRecord> record = ReadModelRecord(*run);
-  std::error_code error;
-  const std::filesystem::path target = std::filesystem::canonical(file, error);
-  if (!absl::IsNotFound(record.status()) || error) return record;
-  *run = target.parent_path().string();
-  return ReadModelRecord(*run);
-}
-
-// Whether the rows have classes and a label is the name of one. A label of npy
-// or idx is only a position.
-bool NamesClasses(v1::OutputKind output, absl::string_view source) {
-  return output != v1::OUTPUT_KIND_NUMBERS && source == "csv";
+Remedy RemedyOf(const PlacedNames& names, const v1::JobSpec& job,
+                bool has_class_names) {
+  constexpr size_t kMostListed = 8;
+  switch (names.kind) {
+    case PlacedNames::Kind::kToken:
+      return {&Taken::tokens, "train on a text with the same tokens,"};
+    case PlacedNames::Kind::kInput:
+      return {&Taken::inputs,
+              "put the columns into the order of that file with "
+              "data.train.csv.columns,"};
+    case PlacedNames::Kind::kClass:
+      break;
+  }
+  return {&Taken::outputs,
+          absl::StrCat(
+              "set data.train.", SourceKey(job.data().train()), ".classes to ",
+              names.before.size() <= kMostListed ? ListText(names.before)
+              : has_class_names ? "the preprocessing.class_names of that file"
+                                : "the numbers from 0 on",
+              ", if these are all,")};
 }
 
 }  // namespace
 
 absl::Status CheckInitialMeaning(const v1::JobSpec& job, const Places& places,
                                  const v1::Preprocessing& preprocessing) {
-  constexpr size_t kMostListed = 8;
   if (job.model().initialize_from().empty()) return absl::OkStatus();
   std::string run;
   const absl::StatusOr<v1::ModelRecord> record =
       RecordBeside(job.model().initialize_from(), &run);
   if (!record.ok()) return absl::OkStatus();  // the weights are of no run
-  const v1::Preprocessing& before = record->preprocessing();
-  const bool by_place = before.csv().columns() == preprocessing.csv().columns();
-  Names classes = RecordedClasses(before);
-  Names classes_now = RecordedClasses(preprocessing);
-  if (NamesClasses(record->output(), before.source()) &&
-      NamesClasses(OutputKindOf(job.training().loss()),
-                   preprocessing.source())) {
-    if (classes.empty()) classes = Numbers(classes_now.size());
-    if (classes_now.empty()) classes_now = Numbers(classes.size());
-  }
-  const Meaning meanings[] = {
-      {"class", classes, classes_now, &Taken::outputs,
-       absl::StrCat(
-           "its output would be that of another class; set data.train.",
-           SourceKey(job.data().train()), ".classes to ",
-           classes.size() <= kMostListed ? ListText(classes)
-           : before.class_names().empty()
-               ? "the numbers from 0 on"
-               : "the preprocessing.class_names of that file",
-           ", if these are all,")},
-      {"token", RecordedTokens(before), RecordedTokens(preprocessing),
-       &Taken::tokens,
-       "texts would be read as others; train on a text with the same tokens,"},
-      {"input", RecordedInputs(before, by_place),
-       RecordedInputs(preprocessing, by_place), &Taken::inputs,
-       "it would be taken for another one; put the columns into the order of "
-       "that file with data.train.csv.columns,"}};
-  for (const Meaning& meaning : meanings) {
-    const auto moved = FirstMoved(meaning.before, meaning.now);
+  for (const PlacedNames& names : PlacedNamesOf(
+           *record, OutputKindOf(job.training().loss()), preprocessing)) {
+    const auto moved = FirstMoved(names.before, names.now);
     if (!moved) continue;
     TRIBUTARY_ASSIGN_OR_RETURN(const Taken taken, TakenLayers(job, places));
-    const Names& layers = taken.*meaning.layers;
+    const bool has_names = record->preprocessing().class_names_size() > 0;
+    const Remedy remedy = RemedyOf(names, job, has_names);
+    const Names& layers = taken.*remedy.layers;
     if (layers.empty()) continue;
-    return places.Error(kField, kField, ": ", MovedText(meaning, *moved, run),
-                        ", so ", meaning.so, " or ", FreshText(layers));
+    return places.Error(
+        kField, kField, ": ",
+        MovedText(names, *moved, kTrainingData, absl::StrCat(run, kModelFile)),
+        "; ", remedy.text, " or ", FreshText(layers));
   }
   return absl::OkStatus();
 }

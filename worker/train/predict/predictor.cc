@@ -8,6 +8,7 @@
 #include "common/files/safetensors.h"
 #include "common/files/sha256.h"
 #include "common/model_record/model_record.h"
+#include "common/model_record/recorded_meaning.h"
 #include "common/model_record/run_weights.h"
 #include "common/status/status_macros.h"
 #include "worker/train/data/dataset.h"
@@ -125,6 +126,10 @@ absl::StatusOr<std::unique_ptr<Predictor>> Predictor::Open(
   const bool of_best = predictor->weights_ != last;
   TRIBUTARY_RETURN_IF_ERROR(predictor->LoadWeights(
       is_recorded ? RecordedWeightsSha256(run, of_best) : ""));
+  if (!is_recorded) {
+    TRIBUTARY_RETURN_IF_ERROR(
+        CheckWeightsMeaning(choice.file, predictor->record_, run));
+  }
   return predictor;
 }
 

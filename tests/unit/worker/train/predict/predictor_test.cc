@@ -4,10 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "common/files/safetensors.h"
 #include "common/files/sha256.h"
 #include "common/model_record/model_record.h"
@@ -119,6 +121,41 @@ TEST_F(PredictorTest, WeightsThatChangedAfterTheRunAreRefused) {
   // The model.json of an older run has no checksum of them.
   metrics_->best_weights_sha256.clear();
   TRIBUTARY_EXPECT_OK(Open());
+}
+
+TEST_F(PredictorTest, WeightsOfARunWithOtherNamesAreRefused) {
+  std::filesystem::create_directory(Path("other"));
+  const std::string file = "other/weights.safetensors";
+  WriteWeights(specs_, std::vector<float>(8, 1), file);
+  const Predictor::WeightsChoice choice = {.file = Path(file)};
+  TRIBUTARY_EXPECT_OK(Open(choice));
+  v1::ModelRecord other = record_;
+  const auto open = [&] {
+    Write("other/model.json", ModelRecordJson(other, std::nullopt));
+    return Open(choice);
+  };
+  TRIBUTARY_EXPECT_OK(open());
+  v1::Preprocessing* its = other.mutable_preprocessing();
+  its->mutable_class_names()->SwapElements(0, 1);
+  EXPECT_THAT(
+      open(),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               absl::StrCat(
+                   Path(file), ": class 0 is \"cat\" in ", folder(),
+                   "/model.json, which is class 1 in ", Path("other"),
+                   "/model.json, so its output would be that of another class; "
+                   "use the run ",
+                   Path("other"),
+                   " itself, or weights of a run with the same names")));
+  *its = record_.preprocessing();
+  its->set_class_names(1, "horse");
+  EXPECT_THAT(open(), StatusIs(absl::StatusCode::kInvalidArgument,
+                               "class 1 is \"dog\" in "));
+  *its = record_.preprocessing();
+  its->mutable_csv()->mutable_numeric(0)->set_name("mass");
+  its->mutable_csv()->mutable_numeric(1)->set_name("age");
+  EXPECT_THAT(open(), StatusIs(absl::StatusCode::kInvalidArgument,
+                               "input 0 is \"age\" in "));
 }
 
 TEST_F(PredictorTest, ALabelThatTheModelCannotSayIsNamedWithItsLine) {

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/model_record/recorded_meaning.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/model_record/model_record.h"
+#include "common/status/quoted.h"
+
+namespace tributary {
+namespace {
+
+using Names = std::vector<std::string>;
+
+Names RecordedClasses(const v1::Preprocessing& preprocessing) {
+  return {preprocessing.class_names().begin(),
+          preprocessing.class_names().end()};
+}
+
+// The names of classes that are numbers: "0", "1", ...
+Names Numbers(size_t count) {
+  Names names;
+  for (size_t i = 0; i < count; ++i) names.push_back(absl::StrCat(i));
+  return names;
+}
+
+// "e" or "U+00E9"; of bytes likewise.
+Names RecordedTokens(const v1::Preprocessing& preprocessing) {
+  Names names;
+  for (const int32_t token : preprocessing.text().vocabulary()) {
+    const bool printable = token > 0x20 && token < 0x7F;
+    names.push_back(printable ? std::string(1, static_cast<char>(token))
+                              : absl::StrFormat("U+%04X", token));
+  }
+  return names;
+}
+
+// The name of each input: the column's or, for a category, "column=category".
+// by_place: a column without a name has its position instead, as in "#2".
+Names RecordedInputs(const v1::Preprocessing& preprocessing, bool by_place) {
+  const auto name_of = [by_place](const v1::CsvColumn& column) {
+    if (!column.name().empty()) return column.name();
+    return by_place ? absl::StrCat("#", column.index()) : std::string();
+  };
+  Names names;
+  for (const v1::CsvColumn& column : preprocessing.csv().numeric()) {
+    names.push_back(name_of(column));
+  }
+  for (const v1::CsvCategories& one : preprocessing.csv().categorical()) {
+    const std::string column = name_of(one.column());
+    for (const std::string& category : one.categories()) {
+      names.push_back(column.empty() ? ""
+                                     : absl::StrCat(column, "=", category));
+    }
+  }
+  return names;
+}
+
+// Whether the rows have classes and a label is the name of one. A label of npy
+// or idx is only a position.
+bool NamesClasses(v1::OutputKind output, absl::string_view source) {
+  return output != v1::OUTPUT_KIND_NUMBERS && source == "csv";
+}
+
+const char* KindText(PlacedNames::Kind kind) {
+  return kind == PlacedNames::Kind::kClass   ? "class"
+         : kind == PlacedNames::Kind::kToken ? "token"
+                                             : "input";
+}
+
+// What follows from another name at a place.
+const char* EffectText(PlacedNames::Kind kind) {
+  return kind == PlacedNames::Kind::kClass
+             ? ", so its output would be that of another class"
+         : kind == PlacedNames::Kind::kToken
+             ? ", so texts would be read as others"
+             : ", so it would be taken for another one";
+}
+
+// Whether two names say that they are of different things. A column without a
+// name, "#2", says so only of another one.
+bool AreOthers(const std::string& before, const std::string& now) {
+  if (before.empty() || now.empty()) return false;
+  return before != now && (before[0] == '#') == (now[0] == '#');
+}
+
+// "class 0 is "v" in HERE, but "w" in THERE, so ...".
+std::string OtherText(const PlacedNames& names, size_t at,
+                      absl::string_view here, absl::string_view there) {
+  if (absl::c_linear_search(names.before, names.now[at])) {
+    return MovedText(names, at, here, there);
+  }
+  return absl::StrCat(KindText(names.kind), " ", at, " is ",
+                      Quoted(names.now[at]), " in ", here, ", but ",
+                      Quoted(names.before[at]), " in ", there,
+                      EffectText(names.kind));
+}
+
+}  // namespace
+
+std::vector<PlacedNames> PlacedNamesOf(const v1::ModelRecord& before,
+                                       v1::OutputKind output,
+                                       const v1::Preprocessing& now) {
+  const v1::Preprocessing& recorded = before.preprocessing();
+  const bool by_place = recorded.csv().columns() == now.csv().columns();
+  Names classes = RecordedClasses(recorded);
+  Names classes_now = RecordedClasses(now);
+  if (NamesClasses(before.output(), recorded.source()) &&
+      NamesClasses(output, now.source())) {
+    if (classes.empty()) classes = Numbers(classes_now.size());
+    if (classes_now.empty()) classes_now = Numbers(classes.size());
+  }
+  return {
+      {PlacedNames::Kind::kClass, std::move(classes), std::move(classes_now)},
+      {PlacedNames::Kind::kToken, RecordedTokens(recorded),
+       RecordedTokens(now)},
+      {PlacedNames::Kind::kInput, RecordedInputs(recorded, by_place),
+       RecordedInputs(now, by_place)}};
+}
+
+// The first place of a name in `now` that has another place in `before`.
+std::optional<size_t> FirstMoved(const Names& before, const Names& now) {
+  absl::flat_hash_map<std::string, size_t> places;
+  for (size_t i = 0; i < before.size(); ++i) places.try_emplace(before[i], i);
+  for (size_t i = 0; i < now.size(); ++i) {
+    const auto found = places.find(now[i]);
+    if (!now[i].empty() && found != places.end() && found->second != i) {
+      return i;
+    }
+  }
+  return std::nullopt;
+}
+
+std::string MovedText(const PlacedNames& names, size_t at,
+                      absl::string_view here, absl::string_view there) {
+  const char* kind = KindText(names.kind);
+  const auto found = absl::c_find(names.before, names.now[at]);
+  return absl::StrCat(kind, " ", at, " is ", Quoted(names.now[at]), " in ",
+                      here, ", which is ", kind, " ",
+                      found - names.before.begin(), " in ", there,
+                      EffectText(names.kind));
+}
+
+absl::StatusOr<v1::ModelRecord> RecordBeside(const std::string& weights,
+                                             std::string* run) {
+  const std::filesystem::path file = std::filesystem::absolute(weights);
+  *run = file.parent_path().string();
+  absl::StatusOr<v1::ModelRecord> record = ReadModelRecord(*run);
+  std::error_code error;
+  const std::filesystem::path target = std::filesystem::canonical(file, error);
+  if (!absl::IsNotFound(record.status()) || error) return record;
+  *run = target.parent_path().string();
+  return ReadModelRecord(*run);
+}
+
+absl::Status CheckWeightsMeaning(const std::string& weights,
+                                 const v1::ModelRecord& record,
+                                 const std::string& run) {
+  std::string other;
+  const absl::StatusOr<v1::ModelRecord> beside = RecordBeside(weights, &other);
+  if (!beside.ok() || !beside->has_preprocessing()) return absl::OkStatus();
+  const std::string here = absl::StrCat(run, kModelFile);
+  const std::string there = absl::StrCat(other, kModelFile);
+  for (const PlacedNames& names :
+       PlacedNamesOf(*beside, record.output(), record.preprocessing())) {
+    const size_t both = std::min(names.before.size(), names.now.size());
+    for (size_t at = 0; at < both; ++at) {
+      if (!AreOthers(names.before[at], names.now[at])) continue;
+      return absl::InvalidArgumentError(absl::StrCat(
+          weights, ": ", OtherText(names, at, here, there), "; use the run ",
+          other, " itself, or weights of a run with the same names"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace tributary

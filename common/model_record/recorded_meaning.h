@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "tributary/v1/model_record.pb.h"
+#include "tributary/v1/preprocessing.pb.h"
+
+namespace tributary {
+
+// Names whose places decide what weights mean: those of the run that the
+// weights are of, and those of the data or run that they are used for.
+struct PlacedNames {
+  enum class Kind { kClass, kToken, kInput };
+  Kind kind;
+  std::vector<std::string> before, now;
+};
+
+// The names of each kind. A name is empty if it is not known. `output`: that
+// of the model of `now`. Labels that are numbers are the names of their classes
+// if both have tables.
+std::vector<PlacedNames> PlacedNamesOf(const v1::ModelRecord& before,
+                                       v1::OutputKind output,
+                                       const v1::Preprocessing& now);
+
+// The first place of a name in `now` that has another place in `before`.
+std::optional<size_t> FirstMoved(const std::vector<std::string>& before,
+                                 const std::vector<std::string>& now);
+
+// "class 0 is "v" in HERE, which is class 1 in THERE, so its output would be
+// that of another class". `there`: the file of names.before.
+std::string MovedText(const PlacedNames& names, size_t at,
+                      absl::string_view here, absl::string_view there);
+
+// The record of the run that a file of weights is of: in its folder, or in that
+// of the file to which a link leads. `run` gets the folder.
+absl::StatusOr<v1::ModelRecord> RecordBeside(const std::string& weights,
+                                             std::string* run);
+
+// InvalidArgument when `weights` lies beside the model.json of a run whose
+// classes, tokens or inputs have other names than those of `record`, the
+// model.json of `run`. OK: there is no such record, so nothing is known.
+absl::Status CheckWeightsMeaning(const std::string& weights,
+                                 const v1::ModelRecord& record,
+                                 const std::string& run);
+
+}  // namespace tributary

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether the weights of another run mean the same in a model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tributary._errors import InvalidSetting
+from tributary.torch.preprocess import as_text
+
+_EFFECTS = {
+    "class": "so its output would be that of another class",
+    "token": "so texts would be read as others",
+    "input": "so it would be taken for another one",
+}
+
+
+def check_weights(weights: Path, record: dict[str, Any], run: Path) -> None:
+    """InvalidSetting if `weights` lies beside the model.json of another run, whose
+    classes, tokens or inputs have other names than those of `record`, that of `run`.
+    """
+    for other in (weights.parent, weights.resolve().parent):
+        beside = _record_of(other)
+        if beside is not None:
+            break
+    else:
+        return
+    before, now = beside.get("preprocessing"), record.get("preprocessing")
+    if not before or not now:
+        return
+    names = _names(beside, before, now), _names(record, now, before)
+    for kind, effect in _EFFECTS.items():
+        pairs = zip(names[0][kind], names[1][kind], strict=False)
+        for at, (there, here) in enumerate(pairs):
+            if _are_others(there, here):
+                raise InvalidSetting(
+                    f"{weights}: {kind} {at} is {_quoted(here)} in "
+                    f"{run / 'model.json'}, but {_quoted(there)} in "
+                    f"{other / 'model.json'}, {effect}; load the run {other} itself, "
+                    "or weights of a run with the same names"
+                )
+
+
+def _record_of(run: Path) -> dict[str, Any] | None:
+    try:
+        record = json.loads((run / "model.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return record if isinstance(record, dict) else None
+
+
+def _names(
+    record: dict[str, Any], own: dict[str, Any], other: dict[str, Any]
+) -> dict[str, list[Any]]:
+    """The names of each kind, by place, where those of `other` are their equals."""
+    classes = [as_text(name) for name in own.get("class_names", ())]
+    tables = own.get("source") == other.get("source") == "csv"
+    if not classes and tables and record.get("output") != "numbers":
+        # Labels of a table that are numbers are the names of their classes.
+        classes = [str(i) for i in range(len(other.get("class_names", ())))]
+    tokens = own.get("text", {}).get("vocabulary", [])
+    return {"class": classes, "token": tokens, "input": _inputs(own, other)}
+
+
+def _inputs(own: dict[str, Any], other: dict[str, Any]) -> list[Any]:
+    table = own.get("csv") or {}
+    by_place = table.get("columns") == (other.get("csv") or {}).get("columns")
+
+    def name_of(column: dict[str, Any]) -> Any:
+        if column.get("name"):
+            return as_text(column["name"])
+        return f"#{column['index']}" if by_place else None
+
+    names = [name_of(column) for column in table.get("numeric", ())]
+    for one in table.get("categorical", ()):
+        column = name_of(one["column"])
+        for category in one["categories"]:
+            names.append(column and f"{column}={as_text(category)}")
+    return names
+
+
+def _are_others(before: Any, now: Any) -> bool:
+    if before in (None, "") or now in (None, ""):
+        return False
+    if isinstance(before, str) and isinstance(now, str):
+        # A column without a name, "#2", is only another one than one of these.
+        return before != now and (before[0] == "#") == (now[0] == "#")
+    return bool(before != now)
+
+
+def _quoted(name: str | int) -> str:
+    text = chr(name) if isinstance(name, int) else name  # a token, or a name
+    return json.dumps(text, ensure_ascii=not text.isprintable())
