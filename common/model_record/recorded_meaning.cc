@@ -2,6 +2,7 @@
 #include "common/model_record/recorded_meaning.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <system_error>
@@ -103,6 +104,49 @@ std::string OtherText(const PlacedNames& names, size_t at,
                       EffectText(names.kind));
 }
 
+// How a number x of a file becomes an input: (x / divisor - center) /
+// deviation.
+struct Scale {
+  double divisor, center, deviation;
+};
+
+double ValueAt(const google::protobuf::RepeatedField<float>& values,
+               int64_t feature, double if_none) {
+  if (values.empty()) return if_none;
+  return values.Get(values.size() == 1 ? 0 : static_cast<int>(feature));
+}
+
+Scale ScaleOf(const v1::NumericFeatures& numeric, int64_t feature) {
+  const int offsets = numeric.offset_size();
+  const double offset =
+      offsets == 0
+          ? 0
+          : numeric.offset(offsets == 1 ? 0 : static_cast<int>(feature));
+  return {.divisor = numeric.byte_divisor() == 0 ? 1 : numeric.byte_divisor(),
+          .center = offset + ValueAt(numeric.mean(), feature, 0),
+          .deviation = ValueAt(numeric.deviation(), feature, 1)};
+}
+
+std::string ScaleText(const Scale& scale) {
+  std::string text =
+      scale.divisor == 1 ? "x" : absl::StrCat("x / ", scale.divisor);
+  if (scale.center == 0 && scale.deviation == 1) return text;
+  return absl::StrCat("(", text, scale.center < 0 ? " + " : " - ",
+                      std::abs(scale.center), ") / ", scale.deviation);
+}
+
+// Whether the means are further apart, in the smaller deviation, or the
+// deviations have a greater ratio, than two tables of one kind have.
+bool AreFarApart(const Scale& a, const Scale& b, bool same_kind) {
+  const double shift = same_kind ? 1 : 0.1;
+  const double ratio = same_kind ? 4 : 1.1;
+  const double a_deviation = a.deviation * a.divisor;
+  const double b_deviation = b.deviation * b.divisor;
+  const auto [least, most] = std::minmax(a_deviation, b_deviation);
+  const double distance = std::abs(a.center * a.divisor - b.center * b.divisor);
+  return most >= ratio * least || distance > shift * least;
+}
+
 }  // namespace
 
 std::vector<PlacedNames> PlacedNamesOf(const v1::ModelRecord& before,
@@ -160,6 +204,42 @@ absl::StatusOr<v1::ModelRecord> RecordBeside(const std::string& weights,
   return ReadModelRecord(*run);
 }
 
+std::string ScaleDifference(const v1::ModelRecord& before,
+                            const v1::Preprocessing& now,
+                            absl::string_view here, absl::string_view there) {
+  const v1::NumericFeatures& was = before.preprocessing().numeric();
+  const v1::NumericFeatures& is = now.numeric();
+  const PlacedNames names =
+      PlacedNamesOf(before, before.output(), now).back();  // kInput
+  // Numbers are usually in the unit of bytes that are divided.
+  const bool any_unit = (was.byte_divisor() == 0) != (is.byte_divisor() == 0);
+  const bool same_kind = was.mean().empty() == is.mean().empty();
+  std::string text;
+  int64_t more = 0;
+  for (int64_t i = 0; i < std::min(was.count(), is.count()); ++i) {
+    const size_t at = static_cast<size_t>(i);
+    const bool named = at < names.before.size() && at < names.now.size();
+    if (named && AreOthers(names.before[at], names.now[at])) continue;
+    Scale a = ScaleOf(was, i);
+    Scale b = ScaleOf(is, i);
+    if (any_unit) a.divisor = b.divisor = 1;
+    if (!AreFarApart(a, b, same_kind)) continue;
+    if (!text.empty()) {
+      ++more;
+      continue;
+    }
+    const std::string name =
+        named && !names.now[at].empty()
+            ? absl::StrCat(" (", Quoted(names.now[at]), ")")
+            : "";
+    text = absl::StrCat("input ", i, name, " is ", ScaleText(ScaleOf(was, i)),
+                        " in ", there, ", but ", ScaleText(ScaleOf(is, i)),
+                        " in ", here);
+  }
+  if (more > 0) absl::StrAppend(&text, ", and ", more, " more differ");
+  return text;
+}
+
 absl::Status CheckWeightsMeaning(const std::string& weights,
                                  const v1::ModelRecord& record,
                                  const std::string& run) {
@@ -178,7 +258,12 @@ absl::Status CheckWeightsMeaning(const std::string& weights,
           other, " itself, or weights of a run with the same names"));
     }
   }
-  return absl::OkStatus();
+  const std::string scales =
+      ScaleDifference(*beside, record.preprocessing(), here, there);
+  if (scales.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      weights, ": ", scales, ", so the results would be wrong; use the run ",
+      other, " itself, or weights of a run with the same `normalize`"));
 }
 
 }  // namespace tributary

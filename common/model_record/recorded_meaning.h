@@ -43,9 +43,18 @@ std::string MovedText(const PlacedNames& names, size_t at,
 absl::StatusOr<v1::ModelRecord> RecordBeside(const std::string& weights,
                                              std::string* run);
 
+// Says which numeric inputs are scaled so differently in two runs that weights
+// of one give wrong results in the other, as in "input 0 ("x") is (x - 40) / 10
+// in THERE, but x in HERE". Empty: none is, as where two tables have a little
+// different means and deviations. Inputs with other names are not compared.
+std::string ScaleDifference(const v1::ModelRecord& before,
+                            const v1::Preprocessing& now,
+                            absl::string_view here, absl::string_view there);
+
 // InvalidArgument when `weights` lies beside the model.json of a run whose
 // classes, tokens or inputs have other names than those of `record`, the
-// model.json of `run`. OK: there is no such record, so nothing is known.
+// model.json of `run`, or inputs have other scales (ScaleDifference). OK: there
+// is no such record, so nothing is known.
 absl::Status CheckWeightsMeaning(const std::string& weights,
                                  const v1::ModelRecord& record,
                                  const std::string& run);

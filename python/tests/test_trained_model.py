@@ -208,9 +208,17 @@ def other_run(folder: Path, preprocessing: dict[str, Any]) -> tuple[Path, Path]:
             {"csv": {**TABLE["csv"], "numeric": TABLE["csv"]["numeric"][::-1]}},
             'input 0 is "age" in .*, but "mass" in .*; load the run .*other itself',
         ),
+        (
+            {"numeric": {"count": 2, "byte_divisor": 0}},
+            "input 0 is scaled otherwise in .*other",
+        ),
+        (
+            {"numeric": {**TABLE["numeric"], "deviation": [2.0, 16.0]}},
+            "input 1 is scaled otherwise in .*other",
+        ),
     ],
 )
-def test_weights_of_a_run_with_other_names_are_refused(
+def test_weights_of_a_run_with_other_inputs_or_classes_are_refused(
     tmp_path: Path, changes: dict[str, Any], message: str
 ) -> None:
     run, weights = other_run(tmp_path, {**TABLE, **changes})
@@ -222,7 +230,8 @@ def test_weights_of_a_run_with_other_names_are_refused(
 
 
 def test_weights_of_a_run_with_the_same_names_are_taken(tmp_path: Path) -> None:
-    run, weights = other_run(tmp_path, TABLE)
+    numeric = {**TABLE["numeric"], "mean": [1.2, 10.0]}  # of another table
+    run, weights = other_run(tmp_path, {**TABLE, "numeric": numeric})
     assert load(run, weights=weights).class_names == ["cat", "dog"]
 
 

@@ -105,7 +105,7 @@ def load(
     run: a directory with model.json and weights.safetensors, as `tributary train`
     leaves it. If it has best.safetensors, the weights of the best evaluation are used.
     weights: another safetensors file, as `tributary export` writes it. InvalidSetting:
-    it is in the directory of a run with other classes, tokens or inputs.
+    it is in the directory of a run with other classes, inputs or scales.
     unknown: what happens to categories that the training data did not have
     (Preprocess). Missing: there is no such file. DamagedData: a file is not what
     its name says.

@@ -19,7 +19,8 @@ _EFFECTS = {
 
 def check_weights(weights: Path, record: dict[str, Any], run: Path) -> None:
     """InvalidSetting if `weights` lies beside the model.json of another run, whose
-    classes, tokens or inputs have other names than those of `record`, that of `run`.
+    classes, tokens or inputs have other names than those of `record`, that of `run`,
+    or whose inputs are scaled quite otherwise.
     """
     for other in (weights.parent, weights.resolve().parent):
         beside = _record_of(other)
@@ -41,6 +42,16 @@ def check_weights(weights: Path, record: dict[str, Any], run: Path) -> None:
                     f"{other / 'model.json'}, {effect}; load the run {other} itself, "
                     "or weights of a run with the same names"
                 )
+    pairs = list(zip(names[0]["input"], names[1]["input"], strict=False))
+    others = {at for at, (there, here) in enumerate(pairs) if _are_others(there, here)}
+    scales = [one.get("numeric") or {} for one in (before, now)]
+    at = _scaled_otherwise(scales[0], scales[1], others)
+    if at is not None:
+        raise InvalidSetting(
+            f"{weights}: input {at} is scaled otherwise in {other / 'model.json'} than "
+            f"in {run / 'model.json'}, so the results would be wrong; load the run "
+            f"{other} itself, or weights of a run with the same `normalize`"
+        )
 
 
 def _record_of(run: Path) -> dict[str, Any] | None:
@@ -88,6 +99,37 @@ def _are_others(before: Any, now: Any) -> bool:
         # A column without a name, "#2", is only another one than one of these.
         return before != now and (before[0] == "#") == (now[0] == "#")
     return bool(before != now)
+
+
+def _scaled_otherwise(
+    before: dict[str, Any], now: dict[str, Any], others: set[int]
+) -> int | None:
+    """The first input with a scale that two tables of one kind do not have."""
+    divisors = [one.get("byte_divisor", 0) for one in (before, now)]
+    # Numbers are usually in the unit of bytes that are divided.
+    any_unit = (divisors[0] == 0) != (divisors[1] == 0)
+    units = [1.0, 1.0] if any_unit else [one or 1.0 for one in divisors]
+    same_kind = bool(before.get("mean")) == bool(now.get("mean"))
+    shift, ratio = (1, 4) if same_kind else (0.1, 1.1)
+    for at in range(min(before.get("count", 0), now.get("count", 0))):
+        if at in others:
+            continue
+        centers, deviations = [], []
+        for one, unit in zip((before, now), units, strict=True):
+            center = _at(one.get("offset"), at, 0) + _at(one.get("mean"), at, 0)
+            centers.append(center * unit)
+            deviations.append(_at(one.get("deviation"), at, 1) * unit)
+        least, most = min(deviations), max(deviations)
+        distance = abs(centers[0] - centers[1])
+        if most >= ratio * least or distance > shift * least:
+            return at
+    return None
+
+
+def _at(values: list[float] | None, at: int, if_none: float) -> float:
+    if not values:
+        return if_none
+    return values[0] if len(values) == 1 else values[at]
 
 
 def _quoted(name: str | int) -> str:

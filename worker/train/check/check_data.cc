@@ -70,6 +70,11 @@ class Check {
     for (const std::string& warning : data->warnings) {
       notes.push_back(absl::StrCat(places_.Find("data"), ": ", warning));
     }
+    const std::string scales = InitialScaleWarning(job_, data->preprocessing);
+    if (!scales.empty()) {
+      notes.push_back(
+          absl::StrCat(places_.Find("model.initialize_from"), ": ", scales));
+    }
     std::string steps = NoteOnSteps(data->train->rows());
     if (!steps.empty()) notes.push_back(std::move(steps));
     return absl::StrJoin(notes, "\n");

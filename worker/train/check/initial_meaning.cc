@@ -210,4 +210,22 @@ absl::Status CheckInitialMeaning(const v1::JobSpec& job, const Places& places,
   return absl::OkStatus();
 }
 
+std::string InitialScaleWarning(const v1::JobSpec& job,
+                                const v1::Preprocessing& preprocessing) {
+  if (job.model().initialize_from().empty()) return "";
+  std::string run;
+  const absl::StatusOr<v1::ModelRecord> record =
+      RecordBeside(job.model().initialize_from(), &run);
+  if (!record.ok()) return "";
+  const std::string scales = ScaleDifference(
+      *record, preprocessing, kTrainingData, absl::StrCat(run, kModelFile));
+  if (scales.empty()) return "";
+  const absl::StatusOr<Taken> taken = TakenLayers(job, Places());
+  if (!taken.ok() || taken->inputs.empty()) return "";
+  return absl::StrCat(kField, ": ", scales,
+                      ", so the weights that it starts with do not fit these "
+                      "inputs; use the same data.train.",
+                      SourceKey(job.data().train()), ".normalize as that run");
+}
+
 }  // namespace tributary

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+
 #include "absl/status/status.h"
 #include "common/status/place.h"
 #include "tributary/v1/job.pb.h"
@@ -15,5 +17,11 @@ namespace tributary {
 // another task, for which a model may be tuned.
 absl::Status CheckInitialMeaning(const v1::JobSpec& job, const Places& places,
                                  const v1::Preprocessing& preprocessing);
+
+// A sentence for the user if that run has scaled an input quite otherwise than
+// the job does, as without a normalization, and the layer that reads inputs is
+// taken. Empty: the scales fit, or are not known.
+std::string InitialScaleWarning(const v1::JobSpec& job,
+                                const v1::Preprocessing& preprocessing);
 
 }  // namespace tributary

@@ -66,6 +66,7 @@ class InitialMeaningTest : public testing::TemporaryFolderTest {
       }
     }
     preprocessing->add_feature_shape(inputs_);
+    *preprocessing->mutable_numeric() = numeric_;
     preprocessing->mutable_numeric()->set_count(inputs_);
     preprocessing->set_target_width(1);
     for (const std::string& name : classes) {
@@ -102,10 +103,14 @@ class InitialMeaningTest : public testing::TemporaryFolderTest {
   }
   absl::Status CheckSource(const std::string& source,
                            const std::string& rules = "") {
+    return NoteOn(source, rules).status();
+  }
+  absl::StatusOr<std::string> NoteOn(const std::string& source,
+                                     const std::string& rules = "") {
     return CheckDataOfFile(
-               Write("job.yaml",
-                     absl::StrCat(
-                         "model:\n"
+        Write(
+            "job.yaml",
+            absl::StrCat("model:\n"
                          "  initialize_from: ",
                          from_, "\n", rules, "  sequential: [", layers_,
                          "]\n"
@@ -116,8 +121,7 @@ class InitialMeaningTest : public testing::TemporaryFolderTest {
                          "  batch_size: 1\n"
                          "training: {steps: 1, loss: cross_entropy, optimizer: "
                          "{sgd: {learning_rate: 1}}}\n")),
-               {})
-        .status();
+        {});
   }
 
  private:
@@ -130,6 +134,7 @@ class InitialMeaningTest : public testing::TemporaryFolderTest {
   int64_t inputs_ = 1;
   std::string layers_;
   std::string from_ = "run";
+  v1::NumericFeatures numeric_;
 };
 
 TEST_F(InitialMeaningTest, AnotherOrderIsRefusedWithItsRemedy) {
@@ -305,6 +310,44 @@ TEST_F(InitialMeaningTest, OtherClassesAreAnotherTask) {
   TRIBUTARY_EXPECT_OK(Check());
   std::filesystem::remove(Path("run/model.json"));
   TRIBUTARY_EXPECT_OK(Check());
+}
+
+// The table's x has the mean 1.5 and the deviation 0.5.
+TEST_F(InitialMeaningTest, AnotherScaleIsANote) {
+  const auto note = [this](const std::string& normalize, float mean,
+                           float deviation, const std::string& rules = "") {
+    numeric_.Clear();
+    if (deviation > 0) {
+      numeric_.add_mean(mean);
+      numeric_.add_deviation(deviation);
+    }
+    WriteRecord({"cat", "dog"}, {"x"});
+    const auto text = NoteOn(
+        "csv: {path: t.csv, columns: {label: y}" + normalize + "}", rules);
+    TRIBUTARY_EXPECT_OK(text);
+    return text.value_or("");
+  };
+  const std::string standardize = ", normalize: standardize";
+  EXPECT_EQ(note("", 40, 10),
+            absl::StrCat(
+                Path("job.yaml"),
+                ":2: model.initialize_from: input 0 (\"x\") is (x - 40) / 10 "
+                "in ",
+                Path("run"),
+                "/model.json, but x in the training data, so the weights that "
+                "it starts with do not fit these inputs; use the same "
+                "data.train.csv.normalize as that run"));
+  EXPECT_THAT(note(standardize, 0, 0), HasSubstr("is x in "))
+      << "not scaled before";
+  EXPECT_THAT(note(standardize, 2.5f, 0.5f), HasSubstr("(x - 2.5) / 0.5"));
+  EXPECT_THAT(note(standardize, 1.5f, 2.5f), HasSubstr("(x - 1.5) / 2.5"));
+  // Another table's statistics differ a little.
+  EXPECT_EQ(note(standardize, 1.7f, 0.9f), "");
+  EXPECT_EQ(note("", 0, 0), "");
+  EXPECT_EQ(note("", 0, 1), "");
+  EXPECT_EQ(
+      note("", 40, 10, "  initialize_rules: [{tensors: [0.*], fresh: true}]\n"),
+      "");
 }
 
 }  // namespace

@@ -156,6 +156,14 @@ TEST_F(PredictorTest, WeightsOfARunWithOtherNamesAreRefused) {
   its->mutable_csv()->mutable_numeric(1)->set_name("age");
   EXPECT_THAT(open(), StatusIs(absl::StatusCode::kInvalidArgument,
                                "input 0 is \"age\" in "));
+  // Another table's statistics differ a little.
+  *its = record_.preprocessing();
+  its->mutable_numeric()->set_mean(1, 11);
+  TRIBUTARY_EXPECT_OK(open());
+  its->mutable_numeric()->clear_mean();
+  its->mutable_numeric()->clear_deviation();
+  EXPECT_THAT(open(), StatusIs(absl::StatusCode::kInvalidArgument,
+                               "input 0 (\"age\") is x in "));
 }
 
 TEST_F(PredictorTest, ALabelThatTheModelCannotSayIsNamedWithItsLine) {
