@@ -15,6 +15,7 @@
 #include "common/status/status_macros.h"
 #include "worker/train/data/describe_preprocessing.h"
 #include "worker/train/data/read_source.h"
+#include "worker/train/data/readers/csv/similar_words.h"
 #include "worker/train/data/rounding_notes.h"
 #include "worker/train/data/validation_rows.h"
 
@@ -236,9 +237,13 @@ absl::StatusOr<TrainTest> SetsOpener::Open() {
   TRIBUTARY_ASSIGN_OR_RETURN(data.train,
                              train_.MakeSet(train_rules_.normalization));
   data.warnings = std::move(learned_.warnings);
-  const std::vector<std::string> notes =
-      RoundingNotes(*data.train, train_rules_.normalization, learned_.words);
-  data.warnings.insert(data.warnings.end(), notes.begin(), notes.end());
+  for (const std::vector<std::string>& notes :
+       {SimilarWordNotes(data.train->name(), learned_.words,
+                         spec_.train().csv().classes_size() > 0),
+        RoundingNotes(*data.train, train_rules_.normalization,
+                      learned_.words)}) {
+    data.warnings.insert(data.warnings.end(), notes.begin(), notes.end());
+  }
   return data;
 }
 

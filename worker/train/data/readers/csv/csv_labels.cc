@@ -22,6 +22,18 @@ absl::Status OfLabel(const absl::Status& status) {
   return AboutField(status, "columns.label");
 }
 
+// "a", "b", "c", "d" and 3 more.
+std::string ListText(const std::vector<std::string>& words) {
+  constexpr size_t kMostListed = 4;
+  const size_t listed = std::min(words.size(), kMostListed);
+  std::string text;
+  for (size_t i = 0; i < listed; ++i) {
+    absl::StrAppend(&text, i == 0 ? "" : ", ", Quoted(words[i]));
+  }
+  if (words.size() == listed) return text;
+  return absl::StrCat(text, " and ", words.size() - listed, " more");
+}
+
 }  // namespace
 
 CsvLabels::CsvLabels(const InputFiles& files, const CsvOptions& options,
@@ -115,7 +127,7 @@ absl::StatusOr<std::vector<double>> CsvLabels::Values(
     return OfLabel(absl::InvalidArgumentError(
         absl::StrCat(files_.name(), ": column ", column_,
                      ": wanted 0 and 1 or two different words as labels, got ",
-                     classes.size(), " different")));
+                     classes.size(), " different: ", ListText(classes))));
   }
   std::vector<double> value(found.size());
   const std::vector<int32_t> places = words_.PlacesIn(classes);

@@ -198,7 +198,11 @@ TEST(CsvReaderTest, BinaryLabelsAreZeroAndOneOrTwoWords) {
   EXPECT_EQ(
       ErrorOf(Train("x,y\n1,a\n1,b\n1,c\n", options, TargetKind::kBinary)),
       "train.csv: column 1 (\"y\"): wanted 0 and 1 or two different words as "
-      "labels, got 3 different");
+      "labels, got 3 different: \"a\", \"b\", \"c\"");
+  EXPECT_THAT(
+      ErrorOf(Train("x,y\n1,a\n1, a\n1,b\n1,B\n1,c\n", options,
+                    TargetKind::kBinary)),
+      HasSubstr("got 5 different: \" a\", \"B\", \"a\", \"b\" and 1 more"));
 }
 
 TEST(CsvReaderTest, RealLabelsAreNumbersAlone) {
