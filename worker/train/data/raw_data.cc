@@ -72,8 +72,13 @@ absl::Status Targets::Append(double value) {
       return absl::OkStatus();
     case TargetKind::kBinary:
       if (value != 0 && value != 1) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("wanted 0 or 1 as label, got ", value));
+        return absl::InvalidArgumentError(absl::StrCat(
+            "wanted 0 or 1 as label, got ", value,
+            "; if there are two classes, write them as 0 and 1, as in (y ",
+            value < 0                    ? "> 0"
+            : value == std::floor(value) ? absl::StrCat("== ", value)
+                                         : "> 0.5",
+            ").astype(\"u1\")"));
       }
       break;
     case TargetKind::kReal:

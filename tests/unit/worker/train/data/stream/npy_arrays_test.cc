@@ -175,6 +175,22 @@ TEST(NpyArraysTest, WrongLabelsAreToldWithTheirRow) {
             "x.npy holds 3 rows, but y.npy holds 2");
 }
 
+TEST(NpyArraysTest, BinaryLabelsThatAreOthersHaveARemedy) {
+  const auto error_of = [](const std::string& type, const std::string& bytes) {
+    return ErrorOf(ReadArrays(kFeatureArray, Npy(NpyDict(type, "(3,)"), bytes),
+                              {}, TargetKind::kBinary));
+  };
+  const std::string remedy =
+      "; if there are two classes, write them as 0 and 1, as in ";
+  EXPECT_THAT(error_of("<i8", BytesOf<int64_t>({1, -1, 1})),
+              HasSubstr("row 1: wanted 0 or 1 as label, got -1" + remedy +
+                        "(y > 0).astype(\"u1\")"));
+  EXPECT_THAT(error_of("<i4", BytesOf<int32_t>({1, 2, 1})),
+              HasSubstr("got 2" + remedy + "(y == 2).astype(\"u1\")"));
+  EXPECT_THAT(error_of("<f4", BytesOf<float>({0, 0.25f, 1})),
+              HasSubstr("got 0.25" + remedy + "(y > 0.5).astype(\"u1\")"));
+}
+
 TEST(NpyArraysTest, FeaturesThatAreNotFiniteAreToldWithTheirPlace) {
   EXPECT_EQ(ErrorOf(ReadArrays(Npy(NpyDict("<f8", "(3, 2)"),
                                    BytesOf<double>({1, 2, 3, 1e300, 5, 6})),
