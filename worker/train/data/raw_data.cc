@@ -23,6 +23,7 @@ void Rounding::Add(const Rounding& other) {
   most = std::max(most, other.most);
   least = std::min(least, other.least);
   greatest = std::max(greatest, other.greatest);
+  in_float64 |= other.in_float64;
 }
 
 bool Rounding::is_tiny() const {
@@ -37,12 +38,14 @@ void AddRounding(const std::vector<Rounding>& part,
   for (size_t i = 0; i < part.size(); ++i) (*all)[i].Add(part[i]);
 }
 
-void RawData::AppendNumber(double number) {
+void RawData::AppendNumber(double number, bool exact) {
   if (!offsets.empty()) number -= offset(numbers.size() % numeric_width);
   const auto rounded = static_cast<float>(number);
-  if (rounded != number) {
+  if (rounded != number || !exact) {
     rounding.resize(numeric_width);
-    rounding[numbers.size() % numeric_width].Add(number, rounded);
+    Rounding& of_column = rounding[numbers.size() % numeric_width];
+    if (rounded != number) of_column.Add(number, rounded);
+    of_column.in_float64 |= !exact;
   }
   numbers.push_back(rounded);
 }
@@ -60,7 +63,7 @@ void Targets::FindGreatest(
   Greatest(*found, place(found - labels.begin()));
 }
 
-absl::Status Targets::Append(double value) {
+absl::Status Targets::Append(double value, bool exact) {
   constexpr double kMaxClass = std::numeric_limits<int32_t>::max();
   switch (kind) {
     case TargetKind::kClass:
@@ -90,6 +93,7 @@ absl::Status Targets::Append(double value) {
   }
   values.push_back(static_cast<float>(value));
   if (values.back() != value) rounding.Add(value, values.back());
+  rounding.in_float64 |= !exact;
   return absl::OkStatus();
 }
 

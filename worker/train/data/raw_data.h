@@ -27,6 +27,8 @@ struct Rounding {
   double most = 0;    // the largest distance; 0: every number kept its value
   double least = std::numeric_limits<double>::infinity();
   double greatest = -std::numeric_limits<double>::infinity();
+  // Float64, through which all numbers go, has changed an integer before.
+  bool in_float64 = false;
 
   // Counts a number that rounding to float32 has changed.
   void Add(double number, float rounded);
@@ -52,8 +54,9 @@ struct Targets {
   std::string greatest_place;
 
   // Appends one value. InvalidArgument states what the kind wants; the caller
-  // adds the position.
-  absl::Status Append(double value);
+  // adds the position. exact: the file has this number, and not an integer that
+  // float64 has rounded to it.
+  absl::Status Append(double value, bool exact = true);
   // Keeps the class and its place if it is above the greatest one so far.
   void Greatest(int64_t label, const std::string& place);
   // The same for all labels. place(i): where the file has the i-th of them.
@@ -98,8 +101,8 @@ struct RawData {
     return column < offsets.size() ? offsets[column] : 0;
   }
   // Appends the next number of the source. Subtracts its column's offset before
-  // rounding.
-  void AppendNumber(double number);
+  // rounding. exact: as in Targets::Append.
+  void AppendNumber(double number, bool exact = true);
 };
 
 // Adds the rounding of a part of the rows.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/train/data/rounding_notes.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
@@ -65,7 +66,8 @@ std::vector<std::string> RoundingNotes(const Dataset& train,
   const std::vector<Rounding>& rounding = train.rounding();
   const auto tiny = [&](size_t feature) { return rounding[feature].is_tiny(); };
   const auto rounded = [&](size_t feature) {
-    return Matters(rounding[feature]) && !tiny(feature);
+    return Matters(rounding[feature]) && !tiny(feature) &&
+           !rounding[feature].in_float64;
   };
   if (normalization.none()) {
     const std::string zeros = Features(train, words, rounding.size(), tiny);
@@ -86,9 +88,12 @@ std::vector<std::string> RoundingNotes(const Dataset& train,
     }
   }
   const std::vector<double>& offsets = normalization.offsets;
-  const std::string lost =
-      Features(train, words, offsets.size(), [&](size_t feature) {
-        return LostInFloat64(offsets[feature], normalization.std[feature]);
+  const std::string lost = Features(
+      train, words, std::max(offsets.size(), rounding.size()),
+      [&](size_t feature) {
+        return (feature < rounding.size() && rounding[feature].in_float64) ||
+               (feature < offsets.size() &&
+                LostInFloat64(offsets[feature], normalization.std[feature]));
       });
   if (!lost.empty()) {
     notes.push_back(absl::StrCat(
@@ -96,7 +101,12 @@ std::vector<std::string> RoundingNotes(const Dataset& train,
         ": float64 rounds these numbers, so that different ones may become "
         "equal; subtract a constant from them in the file"));
   }
-  if (Matters(train.target_rounding())) {
+  if (train.target_rounding().in_float64) {
+    notes.push_back(absl::StrCat(
+        TargetText(train, words),
+        ": float64 rounds these targets, so that different ones may become "
+        "equal; subtract a constant from them in the file"));
+  } else if (Matters(train.target_rounding())) {
     notes.push_back(absl::StrCat(
         TargetText(train, words), ": float32 rounds these targets by up to ",
         train.target_rounding().most,

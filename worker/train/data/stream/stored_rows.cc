@@ -2,9 +2,12 @@
 #include "worker/train/data/stream/stored_rows.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <numeric>
+#include <type_traits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -18,14 +21,32 @@ namespace {
 
 constexpr int64_t kPartBytes = 4 << 20;
 
-// Calls take(value) for each of the values, which are of this type.
+// Whether float64 holds the value.
+template <typename T>
+bool IsExact(T value) {
+  if constexpr (std::is_integral_v<T> && sizeof(T) == 8) {
+    // The bits from the first one to the last one fit.
+    constexpr int kDigits = std::numeric_limits<double>::digits;
+    auto bits = static_cast<uint64_t>(value);
+    if constexpr (std::is_signed_v<T>) {
+      if (value < 0) bits = -bits;
+    }
+    return bits == 0 ||
+           std::bit_width(bits >> std::countr_zero(bits)) <= kDigits;
+  }
+  return true;
+}
+
+// Calls take(value, exact) for each of the values, which are of this type.
+// exact: float64 holds the value.
 template <typename Take>
 absl::Status Decode(NpyType type, absl::Span<const uint8_t> bytes,
                     const Take& take) {
   return VisitNpyType(type, [&](auto value) -> absl::Status {
     for (size_t i = 0; i < bytes.size(); i += sizeof(value)) {
       std::memcpy(&value, bytes.data() + i, sizeof(value));
-      TRIBUTARY_RETURN_IF_ERROR(take(static_cast<double>(value)));
+      TRIBUTARY_RETURN_IF_ERROR(
+          take(static_cast<double>(value), IsExact(value)));
     }
     return absl::OkStatus();
   });
@@ -110,7 +131,7 @@ absl::Status StoredRows::ReadFeatures(absl::Span<const int64_t> rows,
   if (!columns_.features.has_value()) return absl::OkStatus();
   const StoredRecords& file = *columns_.features;
   const auto width = static_cast<size_t>(columns_.layout.numeric_width);
-  const auto take = [&](double value) -> absl::Status {
+  const auto take = [&](double value, bool exact) -> absl::Status {
     const size_t index = data->numbers.size();
     auto number = static_cast<float>(value);
     if (columns_.may_miss && std::isnan(number)) {
@@ -127,7 +148,7 @@ absl::Status StoredRows::ReadFeatures(absl::Span<const int64_t> rows,
     if (columns_.offsets_are_off) {
       data->numbers.push_back(number);
     } else {
-      data->AppendNumber(value);
+      data->AppendNumber(value, exact);
     }
     return absl::OkStatus();
   };
@@ -161,11 +182,11 @@ absl::Status StoredRows::ReadTargets(absl::Span<const int64_t> rows,
     return file.Place(rows[index / data->targets.width]);
   };
   int64_t index = 0;
-  const auto take = [&](double value) -> absl::Status {
+  const auto take = [&](double value, bool exact) -> absl::Status {
     if (!columns_.target_values.empty()) {
       value = columns_.target_values[static_cast<size_t>(value)];
     }
-    const absl::Status status = data->targets.Append(value);
+    const absl::Status status = data->targets.Append(value, exact);
     if (!status.ok()) {
       return absl::InvalidArgumentError(
           absl::StrCat(place(index), ": ", status.message()));

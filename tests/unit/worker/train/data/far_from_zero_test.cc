@@ -293,6 +293,33 @@ TEST(FarFromZeroTest, DifferencesThatFloat32CannotHoldAreRefused) {
               ElementsAre(HasSubstr("; multiply them by a constant")));
 }
 
+// Float64, which all numbers become first, rounds them to multiples of 256.
+TEST(FarFromZeroTest, IntegersBeyondFloat64AreNamed) {
+  constexpr int64_t kFar = int64_t{1} << 60;
+  const auto lost = [](const std::string& where) {
+    return ElementsAre(HasSubstr(
+        where +
+        ", so that different ones may become equal; subtract a constant from "
+        "them in the file"));
+  };
+  const auto of_feature =
+      lost("x.npy: feature 0: float64 rounds these numbers");
+  for (const char* more : {"", kStandardize}) {
+    for (const std::string& array :
+         {Eight<int64_t>("<i8", kFar, 1), Eight<int64_t>("<i8", -kFar, -1),
+          Eight<uint64_t>("<u8", uint64_t{1} << 63, 1)}) {
+      EXPECT_THAT(WarningsOf(FarNpy(array, more)), of_feature);
+    }
+  }
+  EXPECT_THAT(WarningsOf(FarNpy(Eight<int64_t>("<i8", 0, kFar / 8), "")),
+              IsEmpty());
+  EXPECT_THAT(
+      WarningsOf("npy { features: '" +
+                 WriteFile("x.npy", Eight<float>("<f4", 0, 1)) + "' labels: '" +
+                 WriteFile("far.npy", Eight<int64_t>("<i8", kFar, 1)) + "' }"),
+      lost("far.npy: float64 rounds these targets"));
+}
+
 TEST(FarFromZeroTest, TargetsThatCannotKeepThemAreNamed) {
   EXPECT_THAT(
       WarningsOf(FarCsv("t.csv", "t,y\n1,1700000000\n2,1700000001\n", "")),
