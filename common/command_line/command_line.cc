@@ -140,16 +140,29 @@ ParseResult EmptyValueError(const CLI::App& app, int argc,
           absl::StrCat(empty, " wants a value, got none")};
 }
 
-// CLI11's text for the error, or ours where CLI11's is hard to read.
-std::string TextOf(const CLI::ParseError& error) {
-  std::string text = absl::StrReplaceAll(error.what(), {{"\n", " "}});
-  const std::string kOnce = ": At Most 1 required but received ";
-  if (const size_t at = text.find(kOnce); at != std::string::npos) {
-    text = absl::StrCat(text.substr(0, at), " is given ",
-                        text.substr(at + kOnce.size()),
-                        " times, and may be given once");
+// The first option that is given more often than it may be, with how often;
+// empty: there is none.
+std::string FirstRepeated(const CLI::App& app) {
+  for (const CLI::App* command = &app; command != nullptr;) {
+    for (const CLI::Option* option : command->get_options()) {
+      const size_t given = option->results().size();
+      if (option->get_multi_option_policy() == CLI::MultiOptionPolicy::Throw &&
+          option->get_items_expected_max() == 1 && given > 1) {
+        return absl::StrCat(option->get_name(), " is given ", given,
+                            " times, and may be given once");
+      }
+    }
+    const std::vector<CLI::App*> chosen = command->get_subcommands();
+    command = chosen.empty() ? nullptr : chosen.back();
   }
-  return text;
+  return "";
+}
+
+std::string TextOf(const CLI::App& app, const CLI::ParseError& error) {
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
+    if (std::string text = FirstRepeated(app); !text.empty()) return text;
+  }
+  return absl::StrReplaceAll(error.what(), {{"\n", " "}});
 }
 
 }  // namespace
@@ -291,7 +304,7 @@ ParseResult CommandLine::Parse(int argc, const char* const* argv) {
       return {ParseResult::Kind::kUnexpected,
               FirstUnexpected(*app_, argc, argv)};
     }
-    return {ParseResult::Kind::kWrong, TextOf(error)};
+    return {ParseResult::Kind::kWrong, TextOf(*app_, error)};
   }
 }
 
