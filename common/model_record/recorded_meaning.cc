@@ -194,10 +194,10 @@ std::string MovedText(const PlacedNames& names, size_t at,
 
 absl::StatusOr<v1::ModelRecord> RecordBeside(const std::string& weights,
                                              std::string* run) {
-  const std::filesystem::path file = std::filesystem::absolute(weights);
+  std::error_code error;
+  const std::filesystem::path file = std::filesystem::absolute(weights, error);
   *run = file.parent_path().string();
   absl::StatusOr<v1::ModelRecord> record = ReadModelRecord(*run);
-  std::error_code error;
   const std::filesystem::path target = std::filesystem::canonical(file, error);
   if (!absl::IsNotFound(record.status()) || error) return record;
   *run = target.parent_path().string();
