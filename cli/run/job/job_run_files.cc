@@ -183,18 +183,20 @@ absl::Status JobRun::SaveSummary(const RunSummary& summary) {
   const absl::Duration limit =
       absl::Seconds(StrategyOf(options_.job).timeout_seconds);
   for (bool told = false;; told = true) {
+    const bool last =
+        absl::Microseconds(options_.clock->NowMicros() - start) >= limit;
     absl::Status status = directory_->Flush();
-    // A removed record does not keep the run from saying how it ended. In
-    // another run's directory, or in a new one, there is nothing to write.
-    if (!absl::IsResourceExhausted(status) && directory_->lock().Check().ok()) {
+    // Neither a record that was removed nor one that has no room keeps the run
+    // from saying how it ended. In another run's directory, or in a new one,
+    // there is nothing to write.
+    if ((last || !absl::IsResourceExhausted(status)) &&
+        directory_->lock().Check().ok()) {
       if (model_) {
         status.Update(directory_->SaveModel(*model_, MetricsOf(summary)));
       }
       status.Update(directory_->SaveSummary(summary));
     }
-    const absl::Duration spent =
-        absl::Microseconds(options_.clock->NowMicros() - start);
-    if (!absl::IsResourceExhausted(status) || spent >= limit) return status;
+    if (last || !absl::IsResourceExhausted(status)) return status;
     if (!told) {
       console().Note(
           absl::StrCat("waiting for room for the summary: ", status.message()));

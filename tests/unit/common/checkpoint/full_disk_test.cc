@@ -52,10 +52,10 @@ TEST_F(FullDiskTest, AWriteThatFailsAnywhereLeavesTheLastOneValid) {
     ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
     const absl::Status status = model_.Write(folder(), 40, 2);
     ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
-    EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnavailable,
+    EXPECT_THAT(status, StatusIs(absl::StatusCode::kResourceExhausted,
                                  Path("step-000000000040/shard-00")));
     EXPECT_THAT(status,
-                StatusIs(absl::StatusCode::kUnavailable, "File too large"));
+                StatusIs(absl::StatusCode::kResourceExhausted, "File too large"));
     for (const std::string& name : FilesIn(Path("step-000000000040"))) {
       EXPECT_EQ(name, "shard-000-of-002.ckpt") << "the one that was whole";
     }
