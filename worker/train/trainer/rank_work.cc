@@ -19,7 +19,6 @@
 #include "kernels/device.h"
 #include "spdlog/spdlog.h"
 #include "worker/rank/session/rank_driver.h"
-#include "worker/train/check/initial_meaning.h"
 #include "worker/train/data/batches/training_batches.h"
 #include "worker/train/data/class_weights.h"
 #include "worker/train/data/raw_checksum.h"
@@ -98,8 +97,6 @@ absl::Status RankWork::Declare() {
   for (const std::string& warning : data_->warnings) {
     spdlog::warn("{}", warning);
   }
-  const std::string scales = InitialScaleWarning(job_, data_->preprocessing);
-  if (!scales.empty()) spdlog::warn("{}", scales);
   TRIBUTARY_RETURN_IF_ERROR(OpenSteps());
   if (!HasModelGroups()) {
     TRIBUTARY_RETURN_IF_ERROR(CheckMemory());

@@ -54,8 +54,8 @@ TEST_F(FullDiskTest, AWriteThatFailsAnywhereLeavesTheLastOneValid) {
     ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
     EXPECT_THAT(status, StatusIs(absl::StatusCode::kResourceExhausted,
                                  Path("step-000000000040/shard-00")));
-    EXPECT_THAT(status,
-                StatusIs(absl::StatusCode::kResourceExhausted, "File too large"));
+    EXPECT_THAT(status, StatusIs(absl::StatusCode::kResourceExhausted,
+                                 "File too large"));
     for (const std::string& name : FilesIn(Path("step-000000000040"))) {
       EXPECT_EQ(name, "shard-000-of-002.ckpt") << "the one that was whole";
     }
