@@ -113,7 +113,8 @@ TEST_F(AtomicFileTest, AWriteThatFailsLeavesTheOldFile) {
   const absl::Status status =
       WriteFileAtomically(Path("weights"), std::string(1001, 'x'));
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
-  EXPECT_EQ(status.message(), Path("weights") + ": write: File too large (ulimit -f)");
+  EXPECT_EQ(status.message(),
+            Path("weights") + ": write: File too large (ulimit -f)");
   EXPECT_EQ(Read("weights"), "old");
   EXPECT_EQ(NumFiles(), 1);
 }
