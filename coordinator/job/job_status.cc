@@ -94,7 +94,7 @@ v1::JobStatusResponse JobStatusOf(const JobState& state,
   const bool validates = state.options().job.data().has_validation();
   const Evaluations& tests =
       validates ? reports.tests() : reports.evaluations();
-  for (const auto& [name, value] : tests.latest().metrics) {
+  for (const auto& [name, value] : tests.shown().metrics) {
     (*status.mutable_test())[name] = value;
   }
   if (validates) {

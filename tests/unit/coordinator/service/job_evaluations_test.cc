@@ -181,7 +181,7 @@ TEST_F(JobEvaluationsTest, AManifestHasTheLastBeforeItsStep) {
   ASSERT_TRUE(Evaluate(2, 1).ok());
   ASSERT_EQ(kept_evaluations_.size(), 1u);
   EXPECT_EQ(kept_evaluations_[0].step, 2);
-  EXPECT_EQ(control_->Snapshot().test().at("accuracy"), 0.8);
+  EXPECT_EQ(control_->Snapshot().test().at("accuracy"), 0.2);
   EXPECT_EQ(control_->Totals().best.step, 1);
   // It may compare by another metric: then only the last has a value.
   options_.state.job.mutable_evaluation()->set_metric("loss");
