@@ -234,6 +234,19 @@ TEST_F(ParameterShardTest, TheLastStepIsCutOnDemand) {
   EXPECT_EQ(cuts, 1);
 }
 
+// Beside more servers than blocks, with checkpoints or without.
+TEST_F(ParameterShardTest, WithoutBlocksThereIsNothingToCut) {
+  const PartitionPlan plan =
+      *PartitionPlan::Create(parameters_, /*num_shards=*/2, 1 << 16);
+  ParameterShard::Options options;
+  options.plan = &plan;
+  options.shard = plan.blocks(0).empty() ? 0 : 1;
+  options.training.policy = std::make_unique<BulkSynchronous>();
+  options.ops = ops_.get();
+  ASSERT_TRUE(plan.blocks(options.shard).empty());
+  TRIBUTARY_EXPECT_OK(ParameterShard(std::move(options)).CutAll(3));
+}
+
 TEST_F(ParameterShardTest, CutsHoldWeightsAndStateAndGoOnWhereTheyWereTaken) {
   OptimizerOptions momentum;
   momentum.momentum = 0.5;
