@@ -14,6 +14,7 @@
 #include "worker/rank/session/canceller.h"
 #include "worker/rank/session/connect_group.h"
 #include "worker/rank/session/give_weights.h"
+#include "worker/rank/session/pass_gate.h"
 #include "worker/rank/session/rank_driver.h"
 #include "worker/rank/session/worker_metrics.h"
 #include "worker/train/data/batches/step_plan.h"
@@ -71,10 +72,7 @@ class RankWork final : private TrainingJob, private DrivenRank {
   // Lets a probe write down what passes through the synchronizer.
   absl::Status AddProbe();
   absl::Status BeginStep(int64_t step) override {
-    return member_.BeginStep(step);
-  }
-  bool OwesCheckpoint(int64_t step) override {
-    return member_.TakeAskedCheckpoint(step);
+    return PassGate(step, &member_, synchronizer_.get());
   }
   void ReportStep(const v1::StepReport& report, int64_t prefetched) override;
   absl::Status ReportEvaluation(int64_t step, int64_t epoch,

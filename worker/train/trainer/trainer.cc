@@ -69,10 +69,6 @@ absl::Status Trainer::Run(int64_t start_step) {
   if (due.Includes(step)) TRIBUTARY_RETURN_IF_ERROR(EvaluateAndDecide(step));
   while (step < end_) {
     const absl::Status may_begin = options_.job->BeginStep(step + 1);
-    // Whoever passes this gate, or is stopped there, knows of the checkpoint.
-    if (may_begin.ok() || absl::IsCancelled(may_begin)) {
-      TRIBUTARY_RETURN_IF_ERROR(CheckpointIfAsked(step));
-    }
     if (absl::IsCancelled(may_begin)) break;
     TRIBUTARY_RETURN_IF_ERROR(may_begin);
     const int64_t before = step;
@@ -83,12 +79,6 @@ absl::Status Trainer::Run(int64_t start_step) {
   }
   TRIBUTARY_RETURN_IF_ERROR(options_.synchronizer->End(step));
   return EvaluateAtEnd(step);
-}
-
-absl::Status Trainer::CheckpointIfAsked(int64_t step) {
-  return options_.job->OwesCheckpoint(step)
-             ? options_.synchronizer->Checkpoint(step)
-             : absl::OkStatus();
 }
 
 absl::Status Trainer::EvaluateAtEnd(int64_t step) {

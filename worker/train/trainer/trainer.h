@@ -23,11 +23,9 @@ namespace tributary {
 class TrainingJob {
  public:
   virtual ~TrainingJob() = default;
-  // Called before every step, counted from 1. Cancelled: stop without an error.
+  // Called before every step, counted from 1, as PassGate. Cancelled: stop
+  // without an error.
   virtual absl::Status BeginStep(int64_t step) = 0;
-  // Called after a step, once the next one may begin: whether somebody has
-  // asked for a checkpoint of this step. Then it is no longer owed.
-  virtual bool OwesCheckpoint(int64_t /*step*/) { return false; }
   // prefetched: batches that are ready for the next steps.
   virtual void ReportStep(const v1::StepReport& report, int64_t prefetched) = 0;
   // Reports the evaluation of this rank's part of a set after `step` steps.
@@ -90,7 +88,6 @@ class Trainer {
                           ResultSender::Set set);
   // The last evaluations, of the weights after `step`.
   absl::Status EvaluateAtEnd(int64_t step);
-  absl::Status CheckpointIfAsked(int64_t step);
   // Evaluates after `step` and does what the job decides by it.
   absl::Status EvaluateAndDecide(int64_t step);
 

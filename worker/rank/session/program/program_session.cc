@@ -12,6 +12,7 @@
 #include "spdlog/spdlog.h"
 #include "worker/rank/session/give_weights.h"
 #include "worker/rank/session/group_synchronizer.h"
+#include "worker/rank/session/pass_gate.h"
 #include "worker/rank/session/server_synchronizer.h"
 
 namespace tributary {
@@ -221,23 +222,15 @@ absl::StatusOr<Session::Next> ProgramSession::BeginStep(
         ", and the next step would overwrite them; set weights before the job "
         "begins, or change a copy"));
   }
-  const absl::Status may_begin = member_->BeginStep(steps_ + 1);
+  const absl::Status may_begin =
+      PassGate(steps_ + 1, member_.get(), synchronizer_.get());
   if (absl::IsCancelled(may_begin)) return Next::kEnd;
   if (!may_begin.ok()) return GoOn(may_begin);
-  if (const absl::Status asked = CheckpointIfAsked(); !asked.ok()) {
-    return GoOn(asked);
-  }
   this_step_.Begin(start.samples);
   in_step_ = true;
   synchronizer_->SetLearningRates(rates_->given());
   synchronizer_->BeginStep(steps_, start.samples);
   return Next::kStep;
-}
-
-absl::Status ProgramSession::CheckpointIfAsked() {
-  return member_->TakeAskedCheckpoint(steps_)
-             ? synchronizer_->Checkpoint(steps_)
-             : absl::OkStatus();
 }
 
 void ProgramSession::GradientReady(int parameter) {
@@ -325,8 +318,10 @@ absl::StatusOr<Session::Next> ProgramSession::Finish() {
     }
     if (!ended.ok()) return GoOn(ended);
   }
-  if (const absl::Status asked = CheckpointIfAsked(); !asked.ok()) {
-    return GoOn(asked);
+  if (const absl::Status taken =
+          TakeAskedCheckpoint(steps_, member_.get(), synchronizer_.get());
+      !taken.ok()) {
+    return GoOn(taken);
   }
   if (const absl::Status end = synchronizer_->End(steps_); !end.ok()) {
     return GoOn(end);

@@ -75,7 +75,6 @@ class ProgramSession final : public Session, private DrivenRank {
   void EndPlan() override;
   // Goes on after the work under the plan ended with `status`.
   absl::StatusOr<Next> GoOn(const absl::Status& status);
-  absl::Status CheckpointIfAsked();
   absl::Status GiveWeights() override;
   void Report(const StepResult& result, int64_t step, double wait_seconds);
   // The epoch of a step, both from 1; 0 for step 0.
