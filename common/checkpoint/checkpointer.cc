@@ -7,12 +7,41 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/cleanup/cleanup.h"
 #include "absl/synchronization/mutex.h"
 #include "common/checkpoint/checkpoint_directory.h"
 #include "common/host/steady_waits.h"
 #include "common/status/status_macros.h"
 
 namespace tributary {
+namespace {
+
+absl::StatusOr<v1::CheckpointFile> TryToWrite(
+    const std::string& directory, const ShardFileHeader& header,
+    absl::Span<const BlockImage> blocks,
+    const std::function<bool()>& cancelled) {
+  TRIBUTARY_ASSIGN_OR_RETURN(const std::string folder,
+                             OpenCheckpointFolder(directory, header.step));
+  absl::StatusOr<v1::CheckpointFile> file =
+      WriteShardFile(folder, header, blocks, cancelled);
+  // rmdir fails when another server's file is in the directory.
+  if (!file.ok()) rmdir(folder.c_str());
+  return file;
+}
+
+}  // namespace
+
+absl::StatusOr<v1::CheckpointFile> WriteCheckpointFile(
+    const std::string& directory, const ShardFileHeader& header,
+    absl::Span<const BlockImage> blocks,
+    const std::function<bool()>& cancelled) {
+  absl::StatusOr<v1::CheckpointFile> file =
+      TryToWrite(directory, header, blocks, cancelled);
+  // A failure of another process removes the directory while it is still empty.
+  return absl::IsNotFound(file.status())
+             ? TryToWrite(directory, header, blocks, cancelled)
+             : file;
+}
 
 // The state that the owner and the writing thread share.
 class Checkpointer::Writer {
@@ -27,9 +56,6 @@ class Checkpointer::Writer {
 
  private:
   Written Write(const ShardSnapshot& snapshot) const;
-  absl::StatusOr<v1::CheckpointFile> WriteInFolder(
-      const ShardFileHeader& header,
-      const std::vector<BlockImage>& images) const;
   void Tell(const Written& written);
   bool closing() const {
     absl::MutexLock lock(&mu_);
@@ -48,15 +74,12 @@ class Checkpointer::Writer {
 
 Checkpointer::Checkpointer(Options options)
     : writer_(std::make_shared<Writer>(std::move(options))),
-      thread_([writer = writer_] { writer->Run(); }) {}
+      thread_(std::in_place, [writer = writer_] { writer->Run(); }) {}
 
 void Checkpointer::Finish() {
-  if (!thread_.joinable()) return;
-  if (writer_->Finish()) {
-    thread_.join();
-  } else {
-    thread_.detach();
-  }
+  if (!thread_) return;
+  writer_->Finish() ? thread_->join() : thread_->detach();
+  thread_.reset();
 }
 
 void Checkpointer::Take(const BlockCut& cut) { writer_->Take(cut); }
@@ -86,6 +109,10 @@ void Checkpointer::Writer::Take(const BlockCut& cut) {
 }
 
 void Checkpointer::Writer::Run() {
+  const absl::Cleanup end = [this] {
+    absl::MutexLock lock(&mu_);
+    ended_ = true;
+  };
   const auto due = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
     return closing_ || collector_.due();
   };
@@ -94,30 +121,13 @@ void Checkpointer::Writer::Run() {
     {
       absl::MutexLock lock(&mu_);
       collector_.Written();
-      // No deadline: the wait ends with the next checkpoint or with Finish.
-      mu_.Await(absl::Condition(&due));
-      if (closing_) {
-        ended_ = true;
-        return;
-      }
+      AwaitFor(&mu_, absl::Condition(&due), absl::InfiniteDuration());
+      if (closing_) return;
       work = collector_.Take();
     }
     for (const Written& failed : work.failed) Tell(failed);
     Tell(Write(work.snapshot));
   }
-}
-
-absl::StatusOr<v1::CheckpointFile> Checkpointer::Writer::WriteInFolder(
-    const ShardFileHeader& header,
-    const std::vector<BlockImage>& images) const {
-  TRIBUTARY_ASSIGN_OR_RETURN(
-      const std::string folder,
-      OpenCheckpointFolder(options_.directory, header.step));
-  absl::StatusOr<v1::CheckpointFile> file =
-      options_.write(folder, header, images, [this] { return closing(); });
-  // rmdir fails when another server's file is in the directory.
-  if (!file.ok()) rmdir(folder.c_str());
-  return file;
 }
 
 Checkpointer::Written Checkpointer::Writer::Write(
@@ -127,12 +137,9 @@ Checkpointer::Written Checkpointer::Writer::Write(
   const ShardFileHeader header{options_.series, snapshot.step};
   Written written{
       .step = snapshot.step,
-      .file = WriteInFolder(header, images),
+      .file = options_.write(options_.directory, header, images,
+                             [this] { return closing(); }),
       .pause_seconds = 1e-6 * static_cast<double>(snapshot.pause_micros)};
-  // A failure of another process removes the directory while it is still empty.
-  if (absl::IsNotFound(written.file.status())) {
-    written.file = WriteInFolder(header, images);
-  }
   written.write_seconds =
       1e-6 * static_cast<double>(options_.clock->NowMicros() - before);
   return written;

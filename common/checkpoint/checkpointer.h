@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
-#include <thread>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -14,8 +14,16 @@
 #include "common/checkpoint/block_cut.h"
 #include "common/checkpoint/files/shard_file.h"
 #include "common/checkpoint/snapshot_collector.h"
+#include "common/host/runtime.h"
 
 namespace tributary {
+
+// Writes a file of a checkpoint below `directory`, whose folders it makes.
+// Errors as OpenCheckpointFolder and WriteShardFile.
+absl::StatusOr<v1::CheckpointFile> WriteCheckpointFile(
+    const std::string& directory, const ShardFileHeader& header,
+    absl::Span<const BlockImage> blocks,
+    const std::function<bool()>& cancelled);
 
 // Collects the snapshots of a shard's blocks after one step
 // (SnapshotCollector), writes them as this shard's file of the checkpoint on
@@ -33,7 +41,7 @@ class Checkpointer {
     // How long Finish waits for a disk that does not respond.
     absl::Duration finish_timeout = absl::Seconds(5);
     // Tests replace the disk.
-    std::function<decltype(WriteShardFile)> write = WriteShardFile;
+    std::function<decltype(WriteCheckpointFile)> write = WriteCheckpointFile;
   };
 
   explicit Checkpointer(Options options);
@@ -52,7 +60,7 @@ class Checkpointer {
   class Writer;
 
   const std::shared_ptr<Writer> writer_;  // shared with the thread
-  std::thread thread_;
+  std::optional<Thread> thread_;          // until Finish
 };
 
 }  // namespace tributary

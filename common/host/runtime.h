@@ -29,7 +29,8 @@ class Runtime {
 // Set by the simulator before its first job; null in every program.
 inline constinit Runtime* simulated_runtime = nullptr;
 
-// A thread that the simulator can replace. Join it before it is destroyed.
+// A thread that the simulator can replace. Join or detach it before it is
+// destroyed.
 class Thread {
  public:
   explicit Thread(std::function<void()> work) {
@@ -40,6 +41,10 @@ class Thread {
     }
   }
   void join() { join_ ? join_() : thread_.join(); }
+  // Instead of join: nobody waits for its end.
+  void detach() {
+    if (!join_) thread_.detach();
+  }
 
  private:
   std::thread thread_;

@@ -20,10 +20,14 @@ void CopyIn(const Block& block, const SharedBuffer& values, Tensors* tensors) {
   }
 }
 
-SharedBuffer CopyOf(const SharedBuffer& values, int64_t size) {
-  SharedBuffer copy(size);
-  std::copy_n(values.data(), size, copy.data());
-  return copy;
+BlockSnapshot CopyOf(const BlockImage& image) {
+  Block block;
+  block.size = image.num_elements;
+  block.slices = {image.slices.begin(), image.slices.end()};
+  SharedBuffer weights(block.size);
+  std::copy_n(image.weights, block.size, weights.data());
+  return BlockSnapshot(
+      {.block = &block, .weights = std::move(weights), .state = image.state});
 }
 
 }  // namespace
@@ -57,19 +61,19 @@ uint32_t Disk::ChecksumOf(const File& file) {
 }
 
 absl::StatusOr<v1::CheckpointFile> Disk::WriteShard(
-    const ShardFileSeries& series, const ShardSnapshot& snapshot) {
+    const ShardFileHeader& header, absl::Span<const BlockImage> images) {
   if (full_) return absl::ResourceExhaustedError("the disk is full");
-  File file{{series, snapshot.step}, snapshot.blocks};
+  File file{header, {}};
   v1::CheckpointFile written;
-  written.set_name(FileNameOf(series));
-  for (BlockSnapshot& block : file.blocks) {
-    block.weights = CopyOf(block.weights, block.block.size);
-    const auto bytes = static_cast<size_t>(block.block.bytes());
-    written.set_bytes(written.bytes() + bytes * (1 + block.state.size()));
+  written.set_name(FileNameOf(header));
+  for (const BlockImage& image : images) {
+    const auto bytes = image.num_elements * sizeof(float);
+    written.set_bytes(written.bytes() + bytes * (1 + image.state.size()));
+    file.blocks.push_back(CopyOf(image));
   }
   written.set_crc32c(ChecksumOf(file));
-  folders_[FolderName(snapshot.step)].files.insert_or_assign(written.name(),
-                                                             std::move(file));
+  folders_[FolderName(header.step)].files.insert_or_assign(written.name(),
+                                                           std::move(file));
   return written;
 }
 
@@ -177,21 +181,22 @@ absl::StatusOr<const Disk::Folder*> Disk::Find(const std::string& name) const {
   return &found->second;
 }
 
-absl::StatusOr<std::vector<float>> Disk::ReadResidual(const std::string& folder,
-                                                      uint32_t rank) const {
+absl::Status Disk::ReadResidual(const std::string& folder, int rank,
+                                absl::Span<float* const> residuals) const {
   TRIBUTARY_ASSIGN_OR_RETURN(const Folder* const found, Find(folder));
   const NamedFiles& named = found->manifest->residuals();
-  if (rank >= static_cast<uint32_t>(named.size())) {
+  if (rank >= named.size()) {
     return absl::NotFoundError(
         absl::StrCat(folder, " has no residual of rank ", rank));
   }
-  const v1::CheckpointFile& file = named[static_cast<int>(rank)];
   NamedFiles one;
-  *one.Add() = file;
+  *one.Add() = named[rank];
   TRIBUTARY_RETURN_IF_ERROR(Check(folder, *found, one));
-  const BlockSnapshot& block = found->files.at(file.name()).blocks[0];
-  const float* const values = block.weights.data();
-  return std::vector<float>(values, values + block.block.size);
+  for (const BlockSnapshot& block :
+       found->files.at(named[rank].name()).blocks) {
+    PartitionPlan::Scatter(block.block, block.weights.data(), residuals);
+  }
+  return absl::OkStatus();
 }
 
 std::optional<int64_t> Disk::NewestStep() const {

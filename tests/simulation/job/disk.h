@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "common/checkpoint/snapshot_collector.h"
 #include "tests/simulation/job/model.h"
 #include "tributary/v1/checkpoint.pb.h"
@@ -33,10 +34,10 @@ class Disk {
  public:
   static std::string FolderName(int64_t step);
 
-  // ResourceExhausted while the disk is full.
-  // The file of a shard or a residual.
-  absl::StatusOr<v1::CheckpointFile> WriteShard(const ShardFileSeries& series,
-                                                const ShardSnapshot& snapshot);
+  // Writes the file of a shard or a residual. ResourceExhausted: the disk is
+  // full.
+  absl::StatusOr<v1::CheckpointFile> WriteShard(
+      const ShardFileHeader& header, absl::Span<const BlockImage> images);
   absl::Status WriteManifest(const v1::CheckpointManifest& manifest);
   void Prune(int keep);
   void RemoveIncomplete(const std::string& folder) {
@@ -66,9 +67,9 @@ class Disk {
   absl::StatusOr<WholeState> Read(const std::string& folder,
                                   const ParameterSpecs& parameters,
                                   size_t num_states) const;
-  // The residual of a rank, of its first parameter. Errors as Read.
-  absl::StatusOr<std::vector<float>> ReadResidual(const std::string& folder,
-                                                  uint32_t rank) const;
+  // Fills the residuals of a rank, by parameter. Errors as Read.
+  absl::Status ReadResidual(const std::string& folder, int rank,
+                            absl::Span<float* const> residuals) const;
   std::optional<int64_t> NewestStep() const;
 
   void set_full(bool full) { full_ = full; }

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "common/encoding/encoding.h"
 
 namespace tributary::simulation {
 namespace {
@@ -36,6 +37,13 @@ Model::Model(const Scenario& scenario) : scenario_(scenario) {
     parameters_.push_back({"large", {kLargeElements}});
   }
   if (!bulk) return;
+  v1::Plan plan;
+  plan.set_num_workers(scenario.workers);
+  plan.set_error_feedback(scenario.residuals);
+  for (int rank = 0; rank < scenario.workers; ++rank) {
+    feedback_.emplace_back(plan, Cut(/*servers=*/1),
+                           static_cast<uint32_t>(rank));
+  }
   testing::ReferenceRun::Options options;
   options.parameters = parameters_;
   options.workers = scenario.workers;
@@ -50,6 +58,7 @@ Model::Model(const Scenario& scenario) : scenario_(scenario) {
   options.gradient = [this](uint32_t rank, int64_t step, const Tensors& weights,
                             Tensors* gradient) {
     Gradient(rank, step, weights, gradient);
+    if (scenario_.residuals) SendEncoded(rank, gradient);
   };
   reference_ = std::make_unique<testing::ReferenceRun>(std::move(options));
 }
@@ -59,7 +68,22 @@ PartitionPlan Model::Cut(int servers) const {
       PartitionPlan::Create(parameters_, servers, /*bucket_bytes=*/4,
                             /*min_block_elements=*/1);
   TRIBUTARY_CHECK(cut.ok());
+  if (scenario_.residuals) {
+    cut->SetEncodings(*FindEncoding("one_bit"), Float32Encoding());
+  }
   return *std::move(cut);
+}
+
+void Model::SendEncoded(uint32_t rank, Tensors* gradient) {
+  const PartitionPlan cut = Cut(/*servers=*/1);
+  for (const Block& block : cut.blocks(0)) {
+    for (const Slice& slice : block.slices) {
+      float* const values = (*gradient)[slice.parameter].data() + slice.begin;
+      std::string bytes(static_cast<size_t>(slice.gradient_bytes()), '\0');
+      feedback_[rank].Encode(slice, values, bytes.data(), /*crc=*/0);
+      slice.encoding->Decode(slice.size(), bytes.data(), values);
+    }
+  }
 }
 
 Tensors Model::Initial() const {

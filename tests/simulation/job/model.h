@@ -4,12 +4,14 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "common/base/parameter_spec.h"
 #include "common/plan/partition_plan.h"
 #include "tests/simulation/job/scenario.h"
 #include "tests/testing/contribution_tags.h"
 #include "tests/testing/reference_run.h"
+#include "worker/rank/client/error_feedback.h"
 
 namespace tributary::simulation {
 
@@ -36,18 +38,17 @@ class Model {
   uint64_t Samples(uint32_t rank, int64_t step) const;
   uint64_t AllSamples(int64_t step) const;  // of all ranks
   double LearningRate(int64_t step) const;
-  // Every step of a rank adds this to each element of its residual.
-  static float ResidualOfStep(uint32_t rank) {
-    return static_cast<float>(rank + 1);
-  }
-
   bool tagged() const { return tags_.has_value(); }
   const testing::ContributionTags& tags() const { return *tags_; }
   testing::ReferenceRun& reference() { return *reference_; }
 
  private:
+  // Replaces a gradient by what servers get of it, in a job with residuals.
+  void SendEncoded(uint32_t rank, Tensors* gradient);
+
   const Scenario& scenario_;
   ParameterSpecs parameters_;
+  std::vector<ErrorFeedback> feedback_;  // of each rank in the reference
   std::optional<testing::ContributionTags> tags_;
   std::unique_ptr<testing::ReferenceRun> reference_;
 };

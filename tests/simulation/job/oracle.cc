@@ -180,18 +180,6 @@ void Oracle::Checkpoint(const WholeState& whole) {
         CheckWhole(whole, /*with_state=*/true));
 }
 
-void Oracle::Residual(uint32_t rank, int64_t step,
-                      absl::Span<const float> residual) {
-  for (float value : residual) {
-    const float wanted = Model::ResidualOfStep(rank) * static_cast<float>(step);
-    if (value == wanted) continue;
-    return Judge(
-        absl::StrCat("the residual of rank ", rank, " after ", step, " steps"),
-        absl::InternalError(
-            absl::StrCat("it is ", value, ", without faults it is ", wanted)));
-  }
-}
-
 void Oracle::Final(int64_t step, const Tensors& weights) {
   WholeState whole;
   whole.step = step;

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/types/span.h"
 #include "common/plan/partition_plan.h"
 #include "server/store/parameter_shard.h"
 #include "tests/simulation/job/disk.h"
@@ -39,8 +38,6 @@ class Oracle {
   void Cut(const BlockCut& cut);
   // Checks a whole checkpoint when it is complete or is read.
   void Checkpoint(const WholeState& whole);
-  // Checks the residual with which a rank begins the step after `step` steps.
-  void Residual(uint32_t rank, int64_t step, absl::Span<const float> residual);
   // Checks the final weights of the job.
   void Final(int64_t step, const Tensors& weights);
 

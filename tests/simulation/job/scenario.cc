@@ -175,6 +175,12 @@ Scenario DrawScenario(uint64_t seed) {
   // Not drawn, so that the other choices of a seed stay as they were.
   scenario.adds_early = scenario.sync == Scenario::Sync::kBulk && seed % 2 == 0;
   scenario.residuals = scenario.sync == Scenario::Sync::kBulk && seed % 10 == 9;
+  if (scenario.residuals) {  // as a job with error feedback must be
+    scenario.skip_nonfinite = false;
+    if (scenario.on_worker_loss == v1::WORKER_LOSS_SHRINK) {
+      scenario.on_worker_loss = v1::WORKER_LOSS_WAIT;
+    }
+  }
   scenario.at_end = seed % 3 != 0;
   if (!random.Chance(0.05)) DrawAdversity(random, &scenario);
   if (!random.Chance(0.15)) DrawMishaps(random, &scenario);
@@ -199,6 +205,8 @@ v1::JobSpec JobOf(const Scenario& s) {
   job.mutable_checkpoint()->set_at_end(s.at_end);
   v1::ParameterServerSpec& server =
       *job.mutable_strategy()->mutable_parameter_server();
+  server.set_transport(v1::TRANSPORT_KIND_GRPC);
+  server.set_sync_timeout_seconds(120);
   if (s.residuals) server.set_error_feedback(true);
   v1::SyncSpec& sync = *server.mutable_sync();
   switch (s.sync) {

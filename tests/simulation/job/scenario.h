@@ -58,7 +58,7 @@ struct Scenario {
   bool large_parameter = false;  // a parameter split over servers
   bool uneven_samples = false;
   bool adds_early = false;  // ranks announce the samples of all ranks
-  bool residuals = false;   // ranks keep a residual
+  bool residuals = false;   // gradients are encoded, with error feedback
   bool at_end = false;      // the job leaves a checkpoint of its last step
 
   bool fixed_places = true;  // a process wants its old place

@@ -1,31 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/simulation/processes/simulated_rank.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
-#include "common/base/check.h"
-#include "common/checkpoint/files/residual_file.h"
-#include "common/checkpoint/restore.h"
-#include "common/job/job_options.h"
 #include "common/member/declaration.h"
-#include "common/plan/plan_codec.h"
 #include "common/status/status_macros.h"
+#include "tests/simulation/processes/checkpoint_files.h"
 #include "tests/simulation/world/micros.h"
+#include "worker/rank/session/pass_gate.h"
+#include "worker/rank/session/server_synchronizer.h"
 
 namespace tributary::simulation {
 namespace {
 
 // Longest time between the gradients of two parameters.
 constexpr int64_t kLayerMicros = 150;
-
-ApplyMode ModeOf(const Scenario& scenario) {
-  if (!scenario.gathers()) return ApplyMode::kSeparate;
-  return scenario.sync == Scenario::Sync::kBackup ? ApplyMode::kBackup
-                                                  : ApplyMode::kBulk;
-}
 
 }  // namespace
 
@@ -34,7 +25,6 @@ SimulatedRank::SimulatedRank(Context* context, Process* process,
     : context_(context),
       process_(process),
       options_(std::move(options)),
-      mode_(ModeOf(context->scenario)),
       host_(context, process),
       memory_(context->model) {}
 
@@ -44,11 +34,6 @@ void SimulatedRank::Start() {
     LetGo();
     options_.on_end(status);
   });
-}
-
-void SimulatedRank::LetGo() {
-  ended_ = true;
-  DropCheckpointer();
 }
 
 void SimulatedRank::Adopt(const std::vector<uint32_t>& ranks) {
@@ -79,7 +64,10 @@ absl::StatusOr<std::unique_ptr<Member>> SimulatedRank::Join() {
 
 absl::Status SimulatedRank::Live() {
   TRIBUTARY_ASSIGN_OR_RETURN(const std::unique_ptr<Member> member, Join());
-  const absl::Cleanup gone = [this] { member_ = nullptr; };
+  const absl::Cleanup gone = [this] {
+    EndPlan();
+    member_ = nullptr;
+  };
   member_ = member.get();
   rank_ = member->index();
   TRIBUTARY_TRACE(context_->world, process_->name(), " (pid ", process_->pid(),
@@ -115,7 +103,8 @@ absl::Status SimulatedRank::Declare() {
 }
 
 void SimulatedRank::EndPlan() {
-  DropCheckpointer();
+  calls_ = nullptr;
+  synchronizer_.reset();
   finished_ = false;
 }
 
@@ -127,91 +116,82 @@ absl::Status SimulatedRank::GiveWeights() {
 // ---- training under a plan
 
 absl::Status SimulatedRank::Connect() {
-  ParameterClient::Options options;
-  options.plan = plan_;
-  options.rank = *rank_;
-  options.incarnation = member_->incarnation();
-  options.recomputes = recomputes_;
-  options.transport = Transport::kGrpc;
+  ServerSynchronizerParts parts;
+  parts.member = member_;
+  parts.model = &memory_;
+  parts.ops = &context_->ops;
+  parts.total_steps = context_->scenario.steps;
   if (context_->scenario.adds_early) {
-    options.total_samples = [model = &context_->model](int64_t step) {
+    parts.all_samples = [model = &context_->model](int64_t step) {
       return model->AllSamples(step);
     };
   }
-  options.for_tests.cut = context_->model.Cut(plan_.servers_size());
-  options.for_tests.calls = [this](const v1::Plan& plan) {
+  parts.recomputes = recomputes_;
+  parts.for_tests.client.cut = context_->model.Cut(plan_.servers_size());
+  parts.for_tests.client.calls = [this](const v1::Plan& plan) {
     auto calls = std::make_unique<SimulatedCalls>(
         context_, process_, rank_, plan, std::make_shared<TagQueue>());
     calls_ = calls.get();
     return calls;
   };
-  ParameterServerSynchronizer::Options made;
-  TRIBUTARY_ASSIGN_OR_RETURN(made.client,
-                             ParameterClient::Connect(std::move(options)));
-  made.model = &memory_;
-  TRIBUTARY_ASSIGN_OR_RETURN(made.device, DeviceBeside(&context_->ops));
-  made.mode = mode_;
-  for (int p = 0; p < std::ssize(memory_.specs); ++p) {
-    made.place_in_plan.push_back(p);
-  }
-  TRIBUTARY_ASSIGN_OR_RETURN(
-      synchronizer_, ParameterServerSynchronizer::Create(std::move(made)));
+  parts.for_tests.disk = [this](const v1::Plan& plan,
+                                ResidualCheckpoints::Options* options) {
+    options->write = WriterOf(context_);
+    if (plan.restore_from().empty()) return;
+    options->restore = [this, folder = plan.restore_from()](
+                           absl::Span<float* const> residuals) {
+      const absl::Status read = context_->disk.ReadResidual(
+          folder, static_cast<int>(*rank_), residuals);
+      if (!read.ok() && !context_->disk.damaged()) {
+        context_->world.Violate(
+            absl::StrCat("a residual that nobody has damaged cannot be read: ",
+                         std::string(read.message())));
+      }
+      return read;
+    };
+  };
+  TRIBUTARY_ASSIGN_OR_RETURN(synchronizer_,
+                             MakeServerSynchronizer(parts, plan_));
   return absl::OkStatus();
 }
 
 absl::Status SimulatedRank::Train(const v1::Plan& plan) {
   plan_ = plan;
   TRIBUTARY_RETURN_IF_ERROR(Connect());
-  const absl::Cleanup closed = [this] {
-    calls_ = nullptr;
-    synchronizer_.reset();
-  };
   canceller_.Attach(
       [this](const std::string& why) { synchronizer_->Cancel(why); },
       plan_.epoch());
   const absl::Cleanup detached = [this] { canceller_.Detach(); };
-  const absl::Status status = TrainUnderPlan();
-  if (status.ok() && checkpointer_ &&
-      LeavesCheckpointAtEnd(JobOf(context_->scenario), plan_.start_step(),
-                            step_)) {
-    WriteResidual();
-  }
-  return status;
-}
-
-absl::Status SimulatedRank::TrainUnderPlan() {
-  TRIBUTARY_RETURN_IF_ERROR(Begin());
-  TRIBUTARY_TRACE(context_->world, process_->name(), ", rank ", *rank_,
-                  ", goes on after step ", step_, " of plan epoch ", epoch());
-  while (step_ < context_->scenario.steps) {
-    doing_ = "is at the gate";
-    const absl::Status may_begin = member_->BeginStep(step_ + 1);
-    if (may_begin.ok() || absl::IsCancelled(may_begin)) WriteIfAsked();
-    if (absl::IsCancelled(may_begin)) return absl::OkStatus();
-    TRIBUTARY_RETURN_IF_ERROR(may_begin);
-    TRIBUTARY_RETURN_IF_ERROR(Compute());
-    TRIBUTARY_RETURN_IF_ERROR(FinishStep());
-  }
-  return absl::OkStatus();
-}
-
-// Learns where the job stands and takes the weights.
-absl::Status SimulatedRank::Begin() {
   doing_ = "takes weights";
   GradientSynchronizer::MakeWeights initial;
   if (*rank_ == 0) initial = [this] { return context_->model.Initial(); };
   TRIBUTARY_ASSIGN_OR_RETURN(
       step_,
       synchronizer_->Start(initial, [this](const RankProgress& progress) {
-        progress_ = progress;
-        StartAt(progress.steps);
+        member_->StartAt(epoch(), progress.steps, progress.begun);
       }));
-  return StartResidual();
+  return TrainSteps();
 }
 
-absl::Status SimulatedRank::Compute() {
+absl::Status SimulatedRank::TrainSteps() {
+  TRIBUTARY_TRACE(context_->world, process_->name(), ", rank ", *rank_,
+                  ", goes on after step ", step_, " of plan epoch ", epoch());
+  while (step_ < context_->scenario.steps) {
+    doing_ = "is at the gate";
+    const absl::Status may_begin =
+        PassGate(step_ + 1, member_, synchronizer_.get());
+    if (absl::IsCancelled(may_begin)) break;
+    TRIBUTARY_RETURN_IF_ERROR(may_begin);
+    Compute();
+    TRIBUTARY_ASSIGN_OR_RETURN(const int64_t finished,
+                               synchronizer_->FinishStep());
+    Report(finished);
+  }
+  return synchronizer_->End(step_);
+}
+
+void SimulatedRank::Compute() {
   doing_ = "computes";
-  context_->oracle.Residual(*rank_, step_, residual_);
   context_->model.Gradient(*rank_, step_, memory_.weights, &memory_.gradients);
   const int64_t mean = context_->scenario.compute_micros[*rank_];
   context_->fibers.Sleep(
@@ -224,14 +204,6 @@ absl::Status SimulatedRank::Compute() {
                            World::Kind::kWork);
     synchronizer_->GradientReady(static_cast<int>(p));
   }
-  return absl::OkStatus();
-}
-
-absl::Status SimulatedRank::FinishStep() {
-  TRIBUTARY_ASSIGN_OR_RETURN(const int64_t finished,
-                             synchronizer_->FinishStep());
-  Report(finished);
-  return absl::OkStatus();
 }
 
 void SimulatedRank::Report(int64_t finished) {
@@ -244,67 +216,6 @@ void SimulatedRank::Report(int64_t finished) {
     member_->ReportStep(report);
   }
   step_ = finished;
-  AddToResidual();
-}
-
-// ---- the residual
-
-absl::Status SimulatedRank::StartResidual() {
-  DropCheckpointer();
-  if (!context_->scenario.residuals) return absl::OkStatus();
-  checkpointer_ = std::make_shared<SimulatedCheckpointer>(
-      context_, process_, ResidualSeriesOf(plan_, static_cast<int>(*rank_)),
-      /*num_blocks=*/1,
-      [this](const v1::CheckpointReport& report) { ReportCheckpoint(report); });
-  residual_.assign(context_->model.parameters()[0].size(), 0);
-  written_ = 0;
-  if (plan_.restore_from().empty()) return absl::OkStatus();
-  absl::StatusOr<std::vector<float>> restored =
-      context_->disk.ReadResidual(plan_.restore_from(), *rank_);
-  if (restored.ok()) {
-    residual_ = *std::move(restored);
-    return absl::OkStatus();
-  }
-  if (!context_->disk.damaged()) {
-    context_->world.Violate(
-        absl::StrCat("a residual that nobody has damaged cannot be read: ",
-                     std::string(restored.status().message())));
-  }
-  return Unreadable(restored.status());
-}
-
-void SimulatedRank::AddToResidual() {
-  if (!context_->scenario.residuals) return;
-  for (float& value : residual_) value += Model::ResidualOfStep(*rank_);
-  const int64_t every = context_->scenario.checkpoint_every;
-  if (every > 0 && step_ % every == 0) WriteResidual();
-}
-
-void SimulatedRank::WriteIfAsked() {
-  if (member_->TakeAskedCheckpoint(step_) && checkpointer_) {
-    WriteResidual();
-  }
-}
-
-void SimulatedRank::WriteResidual() {
-  if (std::exchange(written_, step_) == step_) return;
-  const auto size = static_cast<int64_t>(residual_.size());
-  Block block;
-  block.size = size;
-  block.slices.push_back({0, 0, size, 0});
-  SharedBuffer copy(size);
-  std::copy(residual_.begin(), residual_.end(), copy.data());
-  checkpointer_->Take(
-      {.steps = step_, .block = &block, .weights = copy, .state = {}});
-}
-
-void SimulatedRank::DropCheckpointer() {
-  if (checkpointer_) checkpointer_->Finish([] {});
-  checkpointer_.reset();
-}
-
-void SimulatedRank::ReportCheckpoint(const v1::CheckpointReport& report) {
-  if (member_ != nullptr) member_->ReportCheckpoint(report);
 }
 
 std::string SimulatedRank::Doing() const {

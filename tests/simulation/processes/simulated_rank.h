@@ -9,20 +9,20 @@
 #include <string>
 #include <vector>
 
+#include "common/base/parameter_memory.h"
 #include "common/member/member.h"
 #include "tests/simulation/job/context.h"
 #include "tests/simulation/processes/member_host.h"
 #include "tests/simulation/processes/simulated_calls.h"
-#include "tests/simulation/processes/simulated_checkpointer.h"
 #include "tributary/v1/plan.pb.h"
-#include "worker/rank/parallel/parameter_server_synchronizer.h"
+#include "worker/rank/parallel/gradient_synchronizer.h"
 #include "worker/rank/session/canceller.h"
 #include "worker/rank/session/rank_driver.h"
 
 namespace tributary::simulation {
 
-// One rank's program: trains under the plans of its RankDriver with a
-// ParameterServerSynchronizer, as RankWork and Trainer do.
+// One rank's program: its RankDriver says when it trains, with the synchronizer
+// of a built-in model, as RankWork and Trainer do.
 class SimulatedRank final : public DrivenRank {
  public:
   struct Options {
@@ -36,7 +36,7 @@ class SimulatedRank final : public DrivenRank {
 
   void Start();
   // Its process dies.
-  void LetGo();
+  void LetGo() { ended_ = true; }
 
   bool ended() const { return ended_; }
   std::optional<uint32_t> rank() const { return rank_; }
@@ -70,31 +70,16 @@ class SimulatedRank final : public DrivenRank {
   absl::StatusOr<std::unique_ptr<Member>> Join();
   // From its place to the end of the job.
   absl::Status Live();
-  absl::Status Train(const v1::Plan& plan);
-  absl::Status TrainUnderPlan();
-  absl::Status Begin();
-  absl::Status Compute();
-  absl::Status FinishStep();
-  void Report(int64_t finished);
-  void ReportCheckpoint(const v1::CheckpointReport& report);
-  // As ResidualCheckpoints.
-  absl::Status StartResidual();
-  void AddToResidual();
-  void WriteIfAsked();
-  void WriteResidual();
-  void DropCheckpointer();
-
   absl::Status Connect();
-  void StartAt(int64_t step) {
-    step_ = step;
-    member_->StartAt(plan_.epoch(), step, progress_.begun);
-  }
+  absl::Status Train(const v1::Plan& plan);
+  absl::Status TrainSteps();
+  void Compute();
+  void Report(int64_t finished);
   void Adopt(const std::vector<uint32_t>& ranks);
 
   Context* const context_;
   Process* const process_;
   const Options options_;
-  const ApplyMode mode_;
   MemberHost host_;
   Memory memory_;
   Canceller canceller_;
@@ -105,13 +90,10 @@ class SimulatedRank final : public DrivenRank {
   const char* doing_ = "joins";
 
   v1::Plan plan_;
-  std::unique_ptr<ParameterServerSynchronizer> synchronizer_;  // of the plan
-  const SimulatedCalls* calls_ = nullptr;                      // its calls
-  RankProgress progress_;
+  // Of the plan, also while the other ranks finish: it may still write.
+  std::unique_ptr<GradientSynchronizer> synchronizer_;
+  const SimulatedCalls* calls_ = nullptr;  // its calls
   int64_t step_ = 0;
-  std::vector<float> residual_;  // of the first parameter
-  int64_t written_ = 0;          // step of the last checkpoint
-  std::shared_ptr<SimulatedCheckpointer> checkpointer_;
   std::map<uint32_t, SimulatedRank*> adopted_;  // until they end
 };
 

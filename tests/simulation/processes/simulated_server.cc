@@ -7,9 +7,11 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/checkpoint/restore.h"
+#include "common/member/report_checkpoint.h"
 #include "common/status/status_macros.h"
 #include "server/service/make_training.h"
 #include "server/service/parameter_handlers.h"
+#include "tests/simulation/processes/checkpoint_files.h"
 #include "tests/simulation/world/micros.h"
 
 namespace tributary::simulation {
@@ -150,7 +152,7 @@ absl::Status SimulatedServer::Live() {
   TRIBUTARY_TRACE(context_->world, name(), " (pid ", pid(), ") has place ",
                   *index_, " as incarnation ", member->incarnation());
   const absl::Status status = ServeUntilEnd(*member, *this);
-  CloseCheckpointer();
+  checkpointer_.reset();
   return status;
 }
 
@@ -163,14 +165,6 @@ absl::Status SimulatedServer::CutAll(int64_t step) {
         name(), " has no snapshot of the last step: ", cut.message()));
   }
   return cut;
-}
-
-void SimulatedServer::CloseCheckpointer() {
-  if (!checkpointer_) return;
-  const auto finished = std::make_shared<bool>(false);
-  checkpointer_->Finish([finished] { *finished = true; });
-  context_->fibers.Await([&finished] { return *finished; });
-  checkpointer_.reset();
 }
 
 absl::StatusOr<std::optional<WholeState>> SimulatedServer::Restored(
@@ -196,7 +190,7 @@ absl::StatusOr<std::optional<WholeState>> SimulatedServer::Restored(
 }
 
 absl::Status SimulatedServer::Start(const v1::Plan& plan) {
-  CloseCheckpointer();
+  if (checkpointer_) checkpointer_->Finish();
   TRIBUTARY_ASSIGN_OR_RETURN(const std::optional<WholeState> restored,
                              Restored(plan));
   PartitionPlan partition = context_->model.Cut(plan.servers_size());
@@ -249,17 +243,32 @@ ShardSetup SimulatedServer::MakeSetup(const v1::Plan& plan,
   setup.on_fatal = [this](const absl::Status& why) {
     context_->world.Violate(std::string(why.message()));
   };
-  checkpointer_ = std::make_shared<SimulatedCheckpointer>(
-      context_, this,
-      SeriesOf(plan, partition, setup.shard,
-               Optimizer(scenario.optimizer).state_names()),
-      partition.blocks(setup.shard).size(),
-      [this](const v1::CheckpointReport& report) { Report(report); });
-  setup.on_checkpoint = [this, keep = checkpointer_](const BlockCut& cut) {
+  PrepareCheckpoints(plan, partition, &setup);
+  return setup;
+}
+
+// As in a server's program.
+void SimulatedServer::PrepareCheckpoints(const v1::Plan& plan,
+                                         const PartitionPlan& partition,
+                                         ShardSetup* setup) {
+  checkpointer_.reset();
+  Checkpointer::Options options;
+  options.num_blocks = partition.blocks(setup->shard).size();
+  if (options.num_blocks == 0) return;
+  options.series =
+      SeriesOf(plan, partition, setup->shard,
+               Optimizer(context_->scenario.optimizer).state_names());
+  options.clock = context_->world.clock();
+  options.write = WriterOf(context_);
+  options.on_written = [this, names = options.series.state_names,
+                        epoch = plan.epoch()](const WrittenSnapshot& written) {
+    ReportCheckpoint(written, names, epoch, member_);
+  };
+  checkpointer_ = std::make_shared<Checkpointer>(std::move(options));
+  setup->on_checkpoint = [this, keep = checkpointer_](const BlockCut& cut) {
     context_->oracle.Cut(cut);
     keep->Take(cut);
   };
-  return setup;
 }
 
 // ---- calls
@@ -288,10 +297,6 @@ void SimulatedServer::Take(const DataCall& call,
     Handle(call.method, served);
   };
   judge ? judge->Take(call, handle) : handle();
-}
-
-void SimulatedServer::Report(const v1::CheckpointReport& report) {
-  if (member_ != nullptr) member_->ReportCheckpoint(report);
 }
 
 }  // namespace tributary::simulation

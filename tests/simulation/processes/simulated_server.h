@@ -9,18 +9,17 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "common/checkpoint/snapshot_collector.h"
+#include "common/checkpoint/checkpointer.h"
 #include "server/service/plan_service.h"
 #include "server/service/server_driver.h"
 #include "tests/simulation/job/context.h"
 #include "tests/simulation/processes/call_judge.h"
 #include "tests/simulation/processes/member_host.h"
 #include "tests/simulation/processes/simulated_calls.h"
-#include "tests/simulation/processes/simulated_checkpointer.h"
 
 namespace tributary::simulation {
 
-// A server's process: its PlanService and the writer of its checkpoints.
+// A server's process: its PlanService and its Checkpointer.
 class SimulatedServer final : public DataServer, private DrivenServer {
  public:
   struct Options {
@@ -60,9 +59,10 @@ class SimulatedServer final : public DataServer, private DrivenServer {
   absl::StatusOr<std::unique_ptr<Member>> Join();
   // The checkpoint that the plan goes on from.
   absl::StatusOr<std::optional<WholeState>> Restored(const v1::Plan& plan);
-  void CloseCheckpointer();
   PlanService::Options ServiceOptions();
   ShardSetup MakeSetup(const v1::Plan& plan, const PartitionPlan& partition);
+  void PrepareCheckpoints(const v1::Plan& plan, const PartitionPlan& partition,
+                          ShardSetup* setup);
 
   absl::Status Start(const v1::Plan& plan) override;
   absl::Status Fatal() const override { return absl::OkStatus(); }
@@ -74,7 +74,6 @@ class SimulatedServer final : public DataServer, private DrivenServer {
     return plans_ ? plans_->handlers().served() : nullptr;
   }
   void Handle(const std::string& method, ServedCall* call);
-  void Report(const v1::CheckpointReport& report);
 
   Context* const context_;
   const Options options_;
@@ -87,7 +86,7 @@ class SimulatedServer final : public DataServer, private DrivenServer {
   // Without an answer yet, in the order in which they came.
   std::map<int64_t, std::unique_ptr<TakenCall>> calls_;
   int64_t last_call_ = 0;
-  std::shared_ptr<SimulatedCheckpointer> checkpointer_;
+  std::shared_ptr<Checkpointer> checkpointer_;
 };
 
 }  // namespace tributary::simulation

@@ -18,7 +18,7 @@ absl::Status ResidualCheckpoints::Restore(int64_t finished,
                      " steps, its residual is of step ", options_.start_step));
   }
   if (options_.restore == nullptr) return absl::OkStatus();
-  return Unreadable(options_.restore->Read(residuals));
+  return Unreadable(options_.restore(residuals));
 }
 
 void ResidualCheckpoints::OpenCheckpointer(absl::Span<float* const> residuals) {
@@ -30,6 +30,7 @@ void ResidualCheckpoints::OpenCheckpointer(absl::Span<float* const> residuals) {
   made.series = options_.series;
   made.num_blocks = std::max<size_t>(1, static_cast<size_t>(blocks));
   made.on_written = options_.on_written;
+  made.write = options_.write;
   checkpointer_ = std::make_unique<Checkpointer>(std::move(made));
 }
 

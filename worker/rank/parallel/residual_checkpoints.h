@@ -28,8 +28,10 @@ class ResidualCheckpoints {
     std::string directory;   // for the job's checkpoints
     ShardFileSeries series;  // ResidualSeriesOf
     std::function<void(const Checkpointer::Written&)> on_written;
-    // The residual to start with; null: zeros.
-    std::unique_ptr<const ResidualFile> restore;
+    // Reads the residual to start with, as ResidualFile::Read; null: zeros.
+    std::function<absl::Status(absl::Span<float* const>)> restore;
+    // Tests replace the disk.
+    std::function<decltype(WriteCheckpointFile)> write = WriteCheckpointFile;
   };
 
   explicit ResidualCheckpoints(Options options)

@@ -38,7 +38,8 @@ std::function<uint64_t(int64_t)> TotalSamples(
 // Where this rank's residual begins and what checkpoints hold of it; null: they
 // hold nothing of it.
 absl::StatusOr<std::unique_ptr<ResidualCheckpoints>> ResidualsOf(
-    Member& member, const v1::Plan& plan) {
+    const ServerSynchronizerParts& parts, const v1::Plan& plan) {
+  Member& member = *parts.member;
   if (!StrategyOf(member.job()).checkpoints_residuals()) return nullptr;
   const int rank = static_cast<int>(member.index());
   ResidualCheckpoints::Options options;
@@ -56,12 +57,20 @@ absl::StatusOr<std::unique_ptr<ResidualCheckpoints>> ResidualsOf(
   }
   options.series = ResidualSeriesOf(plan, rank);
   options.series.digests = !member.checkpoint_key().empty();
-  if (!plan.restore_from().empty()) {
+  if (parts.for_tests.disk) {
+    parts.for_tests.disk(plan, &options);
+  } else if (!plan.restore_from().empty()) {
     std::string why;
     TRIBUTARY_ASSIGN_OR_RETURN(
-        options.restore,
+        const std::shared_ptr<const ResidualFile> file,
         OpenResidualToRestore(plan, rank, &why, member.checkpoint_key()));
-    if (!why.empty()) spdlog::warn("the residual begins with zeros: {}", why);
+    if (file != nullptr) {
+      options.restore = [file](absl::Span<float* const> residuals) {
+        return file->Read(residuals);
+      };
+    } else {
+      spdlog::warn("the residual begins with zeros: {}", why);
+    }
   }
   return std::make_unique<ResidualCheckpoints>(std::move(options));
 }
@@ -87,7 +96,7 @@ absl::StatusOr<std::unique_ptr<ParameterClient>> ConnectClient(
              member.display().SetWaitingFor(wait);
            },
        .total_samples = TotalSamples(parts, SyncTraitsOf(member.job())),
-       .for_tests = {.delay_micros = parts.delay_micros},
+       .for_tests = parts.for_tests.client,
        .trace = member.trace()});
 }
 
@@ -116,7 +125,7 @@ absl::StatusOr<std::unique_ptr<GradientSynchronizer>> MakeServerSynchronizer(
       PlacesInPlan(parts.model->parameters(), client->partition().parameters(),
                    MeshOf(plan), static_cast<int>(member.index())));
   TRIBUTARY_ASSIGN_OR_RETURN(std::unique_ptr<ResidualCheckpoints> residuals,
-                             ResidualsOf(member, plan));
+                             ResidualsOf(parts, plan));
   TRIBUTARY_ASSIGN_OR_RETURN(ExchangeDevice device, DeviceBeside(parts.ops));
   return ParameterServerSynchronizer::Create(
       {.client = std::move(client),

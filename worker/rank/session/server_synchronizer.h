@@ -13,7 +13,9 @@
 #include "common/optimizer/parameter_group.h"
 #include "kernels/ops.h"
 #include "tributary/v1/plan.pb.h"
+#include "worker/rank/client/parameter_client.h"
 #include "worker/rank/parallel/gradient_synchronizer.h"
+#include "worker/rank/parallel/residual_checkpoints.h"
 
 namespace tributary {
 
@@ -36,7 +38,11 @@ struct ServerSynchronizerParts {
   bool recomputes = false;  // Member::DeclareArithmetic
   // Called with the shard whose server does not answer now; -1: all answer.
   std::function<void(int shard)> on_silent_shard;
-  std::function<int64_t()> delay_micros;  // for tests, see ParameterClient
+  struct ForTests {
+    ParameterClient::ForTests client;
+    // Sets where the residuals of checkpoints are; null: on the disk.
+    std::function<void(const v1::Plan&, ResidualCheckpoints::Options*)> disk;
+  } for_tests;
 };
 
 // Connects a rank to the servers of this plan, by the job's synchronization

@@ -64,7 +64,7 @@ SynchronizerOr MakeParameterServer(const SynchronizerParts& parts,
                              ParameterGroupsOf(job, server.total_steps));
   server.recomputes = parts.recomputes;
   server.on_silent_shard = parts.on_silent_shard;
-  server.delay_micros = parts.delay_micros;
+  server.for_tests.client.delay_micros = parts.delay_micros;
   return MakeServerSynchronizer(server, plan);
 }
 

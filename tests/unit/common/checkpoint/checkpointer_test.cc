@@ -75,7 +75,7 @@ class CheckpointerTest : public TemporaryFolderTest {
   }
 
   absl::Duration finish_timeout_ = absl::Seconds(20);
-  std::function<decltype(WriteShardFile)> write_ = WriteShardFile;
+  std::function<decltype(WriteCheckpointFile)> write_ = WriteCheckpointFile;
   Block blocks_[2];
   std::mutex mu_;
   std::condition_variable changed_;
@@ -181,13 +181,13 @@ TEST_F(CheckpointerTest, ADiskThatDoesNotAnswerIsLeftBehind) {
 }
 
 TEST_F(CheckpointerTest, AFileThatIsGivenUpInTheMiddleLeavesNothing) {
-  write_ = [this](const std::string& folder, const ShardFileHeader& header,
-                  absl::Span<const BlockImage> blocks,
-                  const std::function<bool()>&) {
+  write_ = [](const std::string& directory, const ShardFileHeader& header,
+              absl::Span<const BlockImage> blocks,
+              const std::function<bool()>&) {
     int asked = 0;
     // As if the plan ended after the first block.
-    auto written = WriteShardFile(folder, header, blocks,
-                                  [&asked] { return ++asked > 1; });
+    auto written = WriteCheckpointFile(directory, header, blocks,
+                                       [&asked] { return ++asked > 1; });
     EXPECT_EQ(asked, 2);
     return written;
   };

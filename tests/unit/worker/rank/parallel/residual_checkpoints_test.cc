@@ -49,7 +49,11 @@ class ResidualCheckpointsTest : public testing::TemporaryFolderTest {
       absl::MutexLock lock(&mu_);
       written_.push_back(written);
     };
-    options.restore = std::move(restore);
+    if (restore != nullptr) {
+      options.restore =
+          [file = std::shared_ptr<const ResidualFile>(std::move(restore))](
+              const auto& residuals) { return file->Read(residuals); };
+    }
     return std::make_unique<ResidualCheckpoints>(std::move(options));
   }
   // Waits until `count` files are written.
