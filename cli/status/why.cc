@@ -337,6 +337,14 @@ WhyAnswer ExplainUnreachable(const KnownJob& known,
                 "write one",
                 ContinueText(known.job, /*checkpoint_step=*/0))};
   }
+  if (known.life == CoordinatorLife::kRuns && known.job.encrypted) {
+    return {.cause = WhyCause::kNoCoordinator,
+            .sentence = absl::StrCat(
+                "has a coordinator", process,
+                " that answers only with a certificate of its authority: give "
+                "--tls FOLDER, as to its members; ",
+                unreachable.message())};
+  }
   return {
       .cause = WhyCause::kNoCoordinator,
       .sentence = absl::StrCat("has no coordinator: ", unreachable.message())};

@@ -358,6 +358,12 @@ TEST(WhyUnreachableTest, TheRunDirectoryAndTheProcessSayWhy) {
   EXPECT_EQ(explain(std::nullopt).sentence,
             "has no coordinator: coordinator here:7070 could not be reached "
             "for 2.0 s: nobody listens there");
+  known.life = CoordinatorLife::kRuns;
+  known.job.encrypted = true;
+  EXPECT_THAT(
+      explain(std::nullopt).sentence,
+      HasSubstr("has a coordinator (here, pid 99) that answers only with "
+                "a certificate of its authority: give --tls FOLDER"));
   known.life = CoordinatorLife::kStopped;
   EXPECT_EQ(explain(std::nullopt).cause, WhyCause::kStoppedCoordinator);
   known.life = CoordinatorLife::kGone;
