@@ -28,24 +28,8 @@ SimulatedRank::SimulatedRank(Context* context, Process* process,
       host_(context, process),
       memory_(context->model) {}
 
-void SimulatedRank::Start() {
-  context_->fibers.Start(process_, [this] {
-    const absl::Status status = Live();
-    LetGo();
-    options_.on_end(status);
-  });
-}
-
-void SimulatedRank::Adopt(const std::vector<uint32_t>& ranks) {
-  for (const uint32_t rank : ranks) {
-    SimulatedRank*& adopted = adopted_[rank];
-    if (adopted == nullptr || adopted->ended()) {
-      adopted = options_.on_adopt(rank);
-    }
-  }
-}
-
-absl::StatusOr<std::unique_ptr<Member>> SimulatedRank::Join() {
+absl::StatusOr<std::unique_ptr<Member>> SimulatedRank::Join(
+    Adoptions* adoptions) {
   MemberOptions options =
       host_.Options(v1::ROLE_WORKER, absl::StrCat("-", options_.number));
   options.wanted_index = options_.wanted_index;
@@ -56,23 +40,33 @@ absl::StatusOr<std::unique_ptr<Member>> SimulatedRank::Join() {
   options.callbacks.on_new_plan = [this](uint64_t epoch) {
     canceller_.CancelBefore(epoch);
   };
-  options.callbacks.on_adopt = [this](const std::vector<uint32_t>& ranks) {
-    Adopt(ranks);
+  options.callbacks.on_adopt = [adoptions](const std::vector<uint32_t>& ranks) {
+    adoptions->Adopt(ranks);
   };
   return Member::Join(std::move(options));
 }
 
-absl::Status SimulatedRank::Live() {
-  TRIBUTARY_ASSIGN_OR_RETURN(const std::unique_ptr<Member> member, Join());
+absl::Status SimulatedRank::Run() {
+  const absl::Cleanup ended = [this] { ended_ = true; };
+  Adoptions adoptions(options_.adopt);
+  TRIBUTARY_ASSIGN_OR_RETURN(const std::unique_ptr<Member> member,
+                             Join(&adoptions));
+  TRIBUTARY_TRACE(context_->world, process_->name(), " (pid ", process_->pid(),
+                  ") has place ", member->index(), " as incarnation ",
+                  member->incarnation());
+  const absl::Status status = Live(member.get());
+  ended_ = true;
+  adoptions.Join();
+  return status;
+}
+
+absl::Status SimulatedRank::Live(Member* member) {
   const absl::Cleanup gone = [this] {
     EndPlan();
     member_ = nullptr;
   };
-  member_ = member.get();
+  member_ = member;
   rank_ = member->index();
-  TRIBUTARY_TRACE(context_->world, process_->name(), " (pid ", process_->pid(),
-                  ") has place ", *rank_, " as incarnation ",
-                  member->incarnation());
   RankDriver driver(
       {.life = {.lease_micros = context_->scenario.lease_ms * kMilli}}, member_,
       this);

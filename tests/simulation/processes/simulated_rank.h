@@ -2,8 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,6 +14,7 @@
 #include "tests/simulation/processes/simulated_calls.h"
 #include "tributary/v1/plan.pb.h"
 #include "worker/rank/parallel/gradient_synchronizer.h"
+#include "worker/rank/session/adoptions.h"
 #include "worker/rank/session/canceller.h"
 #include "worker/rank/session/rank_driver.h"
 
@@ -28,13 +27,14 @@ class SimulatedRank final : public DrivenRank {
   struct Options {
     std::optional<uint32_t> wanted_index;
     size_t number = 0;  // among the ranks that this process has started
-    // Called when the coordinator wants this process to take over another rank.
-    std::function<SimulatedRank*(uint32_t rank)> on_adopt;
-    std::function<void(const absl::Status&)> on_end;
+    // Runs another rank in this process, to its end.
+    Adoptions::Work adopt;
   };
   SimulatedRank(Context* context, Process* process, Options options);
 
-  void Start();
+  // From its place to the end of the job, and of the ranks that it has taken
+  // over.
+  absl::Status Run();
   // Its process dies.
   void LetGo() { ended_ = true; }
 
@@ -67,15 +67,13 @@ class SimulatedRank final : public DrivenRank {
   void EndPlan() override;
   absl::Status GiveWeights() override;
 
-  absl::StatusOr<std::unique_ptr<Member>> Join();
-  // From its place to the end of the job.
-  absl::Status Live();
+  absl::StatusOr<std::unique_ptr<Member>> Join(Adoptions* adoptions);
+  absl::Status Live(Member* member);
   absl::Status Connect();
   absl::Status Train(const v1::Plan& plan);
   absl::Status TrainSteps();
   void Compute();
   void Report(int64_t finished);
-  void Adopt(const std::vector<uint32_t>& ranks);
 
   Context* const context_;
   Process* const process_;
@@ -94,7 +92,6 @@ class SimulatedRank final : public DrivenRank {
   std::unique_ptr<GradientSynchronizer> synchronizer_;
   const SimulatedCalls* calls_ = nullptr;  // its calls
   int64_t step_ = 0;
-  std::map<uint32_t, SimulatedRank*> adopted_;  // until they end
 };
 
 }  // namespace tributary::simulation

@@ -18,7 +18,7 @@ class SimulatedWorker final : public Process {
   SimulatedWorker(int64_t pid, std::string name, Context* context,
                   std::optional<uint32_t> wanted_index);
 
-  void Start() { ranks_[0]->Start(); }
+  void Start();
   const std::vector<std::unique_ptr<SimulatedRank>>& ranks() const {
     return ranks_;
   }
@@ -27,12 +27,11 @@ class SimulatedWorker final : public Process {
   void LetGo() override;
 
  private:
-  SimulatedRank* Adopt(uint32_t rank);
-  void EndWhenAllHave();
+  SimulatedRank* Add(std::optional<uint32_t> wanted_index);
+  absl::Status Adopt(uint32_t rank);
 
   Context* const context_;
   std::vector<std::unique_ptr<SimulatedRank>> ranks_;  // its own rank first
-  std::optional<absl::Status> end_;                    // of its own rank
 };
 
 }  // namespace tributary::simulation

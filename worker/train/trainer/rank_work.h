@@ -19,7 +19,7 @@
 #include "worker/rank/session/worker_metrics.h"
 #include "worker/train/data/batches/step_plan.h"
 #include "worker/train/data/shared_data.h"
-#include "worker/train/trainer/adoptions.h"
+#include "worker/rank/session/adoptions.h"
 #include "worker/train/trainer/replica.h"
 #include "worker/train/trainer/run_worker.h"
 #include "worker/train/trainer/step_probe.h"

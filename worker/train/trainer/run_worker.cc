@@ -15,7 +15,7 @@
 #include "spdlog/spdlog.h"
 #include "worker/rank/session/canceller.h"
 #include "worker/rank/session/worker_metrics.h"
-#include "worker/train/trainer/adoptions.h"
+#include "worker/rank/session/adoptions.h"
 #include "worker/train/trainer/rank_work.h"
 
 namespace tributary {

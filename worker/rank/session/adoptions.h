@@ -4,13 +4,14 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <thread>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
+#include "common/host/runtime.h"
 
 namespace tributary {
 
@@ -32,7 +33,7 @@ class Adoptions {
 
  private:
   struct Adopted {
-    std::thread thread;
+    std::optional<Thread> thread;
     bool ended = false;  // its thread needs no lock any more
   };
 

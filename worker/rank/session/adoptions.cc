@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/train/trainer/adoptions.h"
+#include "worker/rank/session/adoptions.h"
 
 #include <string>
 
@@ -11,26 +11,26 @@ void Adoptions::Adopt(const std::vector<uint32_t>& ranks) {
   absl::MutexLock lock(&mu_);
   for (uint32_t rank : ranks) {
     Adopted& adopted = adopted_[rank];
-    if (adopted.thread.joinable() && !adopted.ended) continue;
+    if (adopted.thread && !adopted.ended) continue;
     // An ended rank has lost its lease, so start it again.
-    if (adopted.thread.joinable()) adopted.thread.join();
+    if (adopted.thread) adopted.thread->join();
     spdlog::info("taking on rank {}", rank);
     adopted.ended = false;
-    adopted.thread = std::thread([this, rank] { Run(rank); });
+    adopted.thread.emplace([this, rank] { Run(rank); });
   }
 }
 
 void Adoptions::Join() {
-  std::map<uint32_t, std::thread> threads;
+  std::vector<Thread> threads;
   {
     absl::MutexLock lock(&mu_);
     for (auto& [rank, adopted] : adopted_) {
-      threads[rank] = std::move(adopted.thread);
+      if (!adopted.thread) continue;
+      threads.push_back(*std::move(adopted.thread));
+      adopted.thread.reset();
     }
   }
-  for (auto& [rank, thread] : threads) {
-    if (thread.joinable()) thread.join();
-  }
+  for (Thread& thread : threads) thread.join();
 }
 
 void Adoptions::Run(uint32_t rank) {
