@@ -13,9 +13,9 @@
 #include "common/telemetry/exporter.h"
 #include "common/telemetry/log.h"
 #include "spdlog/spdlog.h"
+#include "worker/rank/session/adoptions.h"
 #include "worker/rank/session/canceller.h"
 #include "worker/rank/session/worker_metrics.h"
-#include "worker/rank/session/adoptions.h"
 #include "worker/train/trainer/rank_work.h"
 
 namespace tributary {

@@ -342,53 +342,6 @@ TEST_F(WhyUnitTest, ALossThatIsNoNumberDiverges) {
   Expect(WhyCause::kDone);
 }
 
-TEST(WhyUnreachableTest, TheRunDirectoryAndTheProcessSayWhy) {
-  KnownJob known;
-  known.job.coordinator = "here:7070";
-  known.job.host = "here";
-  known.job.pid = 99;
-  const auto explain = [&](std::optional<RunOutcome> outcome) {
-    return ExplainUnreachable(
-        known,
-        absl::UnavailableError("coordinator here:7070 could not be reached for "
-                               "2.0 s: nobody listens there"),
-        outcome);
-  };
-  EXPECT_EQ(explain(std::nullopt).cause, WhyCause::kNoCoordinator);
-  EXPECT_EQ(explain(std::nullopt).sentence,
-            "has no coordinator: coordinator here:7070 could not be reached "
-            "for 2.0 s: nobody listens there");
-  known.life = CoordinatorLife::kRuns;
-  known.job.encrypted = true;
-  EXPECT_THAT(
-      explain(std::nullopt).sentence,
-      HasSubstr("has a coordinator (here, pid 99) that answers only with "
-                "a certificate of its authority: give --tls FOLDER"));
-  known.life = CoordinatorLife::kStopped;
-  EXPECT_EQ(explain(std::nullopt).cause, WhyCause::kStoppedCoordinator);
-  known.life = CoordinatorLife::kGone;
-  EXPECT_THAT(explain(std::nullopt).sentence,
-              HasSubstr("(here, pid 99) has ended without a summary, so it was "
-                        "killed or could not write one"));
-  known.job.run_directory = "/my runs/a";
-  EXPECT_THAT(explain(std::nullopt).sentence,
-              HasSubstr("; `tributary checkpoint list '/my runs/a'` shows"));
-  EXPECT_EQ(explain(RunOutcome{.status = "done", .steps = 32}).cause,
-            WhyCause::kDone);
-  const WhyAnswer stopped = explain(RunOutcome{.status = "interrupted",
-                                               .steps = 812,
-                                               .total_steps = 5000,
-                                               .resume_command = "resume it"});
-  EXPECT_EQ(stopped.cause, WhyCause::kInterrupted);
-  EXPECT_EQ(stopped.sentence,
-            "was stopped after step 812 of 5,000; continue with: resume it");
-  EXPECT_EQ(explain(RunOutcome{.status = "failed",
-                               .message = "the loss is nan",
-                               .cause = "divergence"})
-                .cause,
-            WhyCause::kDiverges);
-}
-
 TEST(WhyTextTest, PaceAndThousands) {
   EXPECT_EQ(PaceText(0), "no step has ended yet");
   EXPECT_EQ(PaceText(0.0005), "2.0k steps a second");
