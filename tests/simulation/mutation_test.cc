@@ -68,6 +68,8 @@ constexpr Mutation kMutations[] = {
     {"damage-is-final", 300},
     {"refusal-is-final", 100},
     {"lost-residual-ignored", 10000, 1000},
+    {"residual-not-restored", 5000},
+    {"encoded-for-each-try", 5000},
     {"residuals-not-awaited", 4000, 425},
 };
 

@@ -224,7 +224,8 @@ class ServersClient final : public ParameterClient {
     const bool sends =
         samples_ > 0 && (link == nullptr || !block.sends_floats() ||
                          !link->Describe(block, gradients_, &request));
-    if (sends && push.sent.bytes == 0) {
+    if (sends &&
+        (push.sent.bytes == 0 || TRIBUTARY_MUTATED("encoded-for-each-try"))) {
       push.sent =
           GradientOf(block, gradients_, options_.gradient_memory, &feedback_);
     }
