@@ -76,7 +76,7 @@ const char* KindText(PlacedNames::Kind kind) {
                                              : "input";
 }
 
-// What follows from another name at a place.
+// The harm that another name at a place does.
 const char* EffectText(PlacedNames::Kind kind) {
   return kind == PlacedNames::Kind::kClass
              ? ", so its output would be that of another class"

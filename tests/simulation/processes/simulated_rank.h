@@ -88,7 +88,8 @@ class SimulatedRank final : public DrivenRank {
   const char* doing_ = "joins";
 
   v1::Plan plan_;
-  // Of the plan, also while the other ranks finish: it may still write.
+  // Lives as long as its plan: while the other ranks finish, it may still write
+  // a checkpoint.
   std::unique_ptr<GradientSynchronizer> synchronizer_;
   const SimulatedCalls* calls_ = nullptr;  // its calls
   int64_t step_ = 0;
