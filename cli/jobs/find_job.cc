@@ -120,8 +120,9 @@ absl::StatusOr<KnownJob> JobOfRun(const std::string& run_directory,
   if (!IsRunDirectory(path)) {
     return absl::InvalidArgumentError(
         absl::StrCat(run_directory,
-                     " is no run directory: it has no coordinator.state, and "
-                     "not job.yaml with summary.json, metrics.jsonl or logs"));
+                     " is no run directory: it has neither coordinator.state "
+                     "nor two other files of a run, such as job.yaml and "
+                     "metrics.jsonl"));
   }
   KnownJob known;
   known.job.run_directory = path;
