@@ -65,8 +65,7 @@ int Take(const TakeOptions& options) {
     return kExitFailed;
   }
   if (absl::IsUnavailable(taken.status())) {
-    PrintError(absl::StrCat(job->Title(), " ",
-                            WhyGone(*job, taken.status()).answer.sentence));
+    PrintError(RefusalText(*job, taken.status(), "save"));
     return kExitFailed;
   }
   if (!taken.ok()) {

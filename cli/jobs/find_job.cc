@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/command_line/access_flags.h"
+#include "common/host/address.h"
 #include "common/security/identity.h"
 #include "common/status/nearest_name.h"
 #include "common/status/quoted.h"
@@ -164,12 +165,18 @@ absl::StatusOr<std::optional<KnownJob>> ChooseJob(
     return TheOne(absl::StrCat("several jobs are named ", Quoted(choice.job)),
                   fitting);
   }
-  const std::string nearest = NearestName(choice.job, names);
+  std::string remedy;
+  if (CheckAddress(choice.job).ok()) {
+    remedy = absl::StrCat("; for an address, give --coordinator ", choice.job);
+  } else if (const std::string name = NearestName(choice.job, names);
+             !name.empty()) {
+    remedy = absl::StrCat("; did you mean ", name, "?");
+  }
   return absl::InvalidArgumentError(absl::StrCat(
       Quoted(choice.job),
       " is neither a run directory nor the name of a job of yours that runs "
       "here",
-      nearest.empty() ? "" : absl::StrCat("; did you mean ", nearest, "?")));
+      remedy));
 }
 
 absl::StatusOr<FoundJob> ConnectJob(KnownJob known,

@@ -45,7 +45,19 @@ AskedWhy WhyGone(const FoundJob& job, const absl::Status& why) {
     asked.total_steps = outcome->total_steps;
   }
   asked.well = asked.answer.cause == WhyCause::kDone;
+  asked.over = outcome || known.gone();
   return asked;
+}
+
+std::string RefusalText(const FoundJob& job, const absl::Status& unreachable,
+                        absl::string_view needless) {
+  const AskedWhy asked = WhyGone(job, unreachable);
+  if (job.run_directory().empty() && !asked.over) {
+    return absl::StrCat(unreachable.message(), "; has the job ended?");
+  }
+  return absl::StrCat(
+      asked.name.empty() ? job.Title() : asked.name, " ", asked.answer.sentence,
+      asked.over ? absl::StrCat("; there is nothing to ", needless) : "");
 }
 
 absl::StatusOr<v1::JobStatusResponse> AskStatus(const FoundJob& job,
@@ -95,10 +107,7 @@ std::optional<FoundJob> FindRunningJob(const JobChoice& choice,
     return std::nullopt;
   }
   if (job->client == nullptr) {
-    const AskedWhy asked = AskWhy(*job);
-    PrintError(absl::StrCat(asked.name.empty() ? job->Title() : asked.name, " ",
-                            asked.answer.sentence, "; there is nothing to ",
-                            needless));
+    PrintError(RefusalText(*job, AskStatus(*job).status(), needless));
     *exit_code = kExitFailed;
     return std::nullopt;
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -31,14 +32,21 @@ struct AskedWhy {
   int64_t total_steps = 0;
   // Whether the job lives or is done: its exit code is 0.
   bool well = false;
+  // Whether no coordinator leads the job any more.
+  bool over = false;
 };
 AskedWhy AskWhy(const FoundJob& job);
 // The same of a job whose coordinator has just not answered, and why.
 AskedWhy WhyGone(const FoundJob& job, const absl::Status& unreachable);
 
+// Why a command cannot do what it wants of a job whose coordinator has just not
+// answered. `needless`: what there is nothing to do of a job that is over:
+// "stop".
+std::string RefusalText(const FoundJob& job, const absl::Status& unreachable,
+                        absl::string_view needless);
+
 // The job that the choice means, with a client. Otherwise prints why not, sets
-// the exit code and returns nothing. `needless`: what there is nothing to do of
-// a job that does not run: "stop".
+// the exit code and returns nothing. `needless` as in RefusalText.
 std::optional<FoundJob> FindRunningJob(const JobChoice& choice,
                                        absl::string_view needless,
                                        int* exit_code);

@@ -143,6 +143,10 @@ int Stop(const StopOptions& options) {
   request.set_reason(
       absl::StrFormat("tributary stop on %s, pid %d", HostName(), getpid()));
   const auto answer = job->client->StopJob(request, kStopTimeout);
+  if (absl::IsUnavailable(answer.status())) {
+    PrintError(RefusalText(*job, answer.status(), "stop"));
+    return kExitFailed;
+  }
   if (!answer.ok()) {
     PrintError(answer.status().message());
     return kExitFailed;

@@ -57,6 +57,8 @@ TEST(ChooseJobTest, ByNameTheOneThatRuns) {
                     HasSubstr("/second"), HasSubstr("/third")));
   EXPECT_THAT(ChosenName({.job = "digist"}, {second}),
               HasSubstr("did you mean digits?"));
+  EXPECT_THAT(ChosenName({.job = "10.0.0.1:7070"}, {second}),
+              HasSubstr("; for an address, give --coordinator 10.0.0.1:7070"));
   EXPECT_TRUE(
       absl::IsInvalidArgument(ChooseJob({.job = "else"}, {second}).status()));
 }
