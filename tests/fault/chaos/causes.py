@@ -3,6 +3,7 @@
 
 import os
 import signal
+import time
 
 import checkpoints
 import processes
@@ -96,7 +97,7 @@ def damage_alive(run, fault):
 def damage(run, fault, folder):
     """Damages a checkpoint. False: there is none, or the job has just removed it."""
     path = folder and checkpoints.damage(folder, fault.how, fault.which)
-    fault.folder = folder if path else None
+    fault.folder, fault.damaged_at = folder if path else None, time.time()
     if path:
         with open(path, "rb") as file:
             run.damaged[path] = file.read()

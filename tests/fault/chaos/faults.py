@@ -44,6 +44,7 @@ class Fault:
         self.fired = False
         self.attempt = 0  # in which it fired
         self.at = 0.0  # seconds since 1970
+        self.folder, self.damaged_at = None, 0.0  # of the checkpoint that it damaged
         self.__dict__.update(more)
 
     def __str__(self):

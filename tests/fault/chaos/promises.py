@@ -20,7 +20,10 @@ OLDER = re.compile(r"the newest intact checkpoint before it is (\S+): name it")
 NO_OLDER = "no checkpoint before it is intact"
 LOST = re.compile(r"(server|worker) (\d+) \([^\n]*was lost")
 DONE = re.compile(r"^(\S+) info coordinator: the job is done$", re.M)
-GOES_BACK = re.compile(r"everybody goes back to step \d+, checkpoint (\S+)")
+GOES_BACK = re.compile(
+    r"^(\S+) warning coordinator: everybody goes back to step \d+, checkpoint (\S+)",
+    re.M,
+)
 STARTS_OVER = "everybody starts over at the beginning"
 UNREADABLE = "cannot be read, "
 
@@ -113,9 +116,13 @@ def is_over_before_a_loss(run, fault, text):
     done = DONE.search(text)
     if done is None:
         return False
-    over = datetime.datetime.fromisoformat(done[1].replace("Z", "+00:00"))
     seconds = run.trial.lease if fault.kind == "long pause" else 0.5
-    return over.timestamp() - fault.at < seconds
+    return seconds_of(done[1]) - fault.at < seconds
+
+
+def seconds_of(time):
+    """The time of a line of a log, in seconds since 1970."""
+    return datetime.datetime.fromisoformat(time.replace("Z", "+00:00")).timestamp()
 
 
 def broken_in_last(run):
@@ -145,7 +152,10 @@ def broken_in_last(run):
 
 def broken_by_damage(fired, text):
     """A notice names the file and the reason when all go back to a damaged one."""
-    damaged = {f.folder for f in fired if getattr(f, "folder", None)}
-    if UNREADABLE not in text and damaged & set(GOES_BACK.findall(text)):
-        return f"{damaged} is damaged, and no notice says that it is passed"
+    if UNREADABLE in text:
+        return None
+    for time, folder in GOES_BACK.findall(text):
+        for fault in fired:
+            if fault.folder == folder and fault.damaged_at < seconds_of(time):
+                return f"{folder} is damaged, and no notice says that it is passed"
     return None

@@ -292,11 +292,18 @@ class Damage(Case):
     def test_a_job_that_goes_back_to_a_damaged_checkpoint_says_why_it_does_not(self):
         damage = faults.Fault("damage alive", 0.5, role="server", index=0)
         damage.folder = "/run/checkpoints/step-2"
-        said = f"everybody goes back to step 2, checkpoint {damage.folder}\n"
+        noon = "2026-11-30T12:00:00.000000Z"
+        damage.damaged_at = promises.seconds_of(noon) - 1
+        said = (
+            f"{noon} warning coordinator: "
+            f"everybody goes back to step 2, checkpoint {damage.folder}\n"
+        )
         run = self.run_of([damage], said)
         self.assertIn("is damaged", promises.broken_in_last(run))
         run = self.run_of([damage], said + "step 2 cannot be read, server 0: x")
         self.assertIsNone(promises.broken_in_last(run))
+        damage.damaged_at += 2  # they had gone back to it before
+        self.assertIsNone(promises.broken_in_last(self.run_of([damage], said)))
 
 
 if __name__ == "__main__":
