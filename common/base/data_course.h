@@ -19,17 +19,19 @@ struct DataPosition {
 // How a job takes its training rows from a step on. A step takes `accumulation`
 // global batches; the last step of an epoch takes the remaining rows.
 struct DataStretch {
-  int64_t step = 0;         // steps before it
-  DataPosition begin = {};  // where it begins
-  int64_t rows = 1;         // of an epoch
+  int64_t step = 0;         // number of steps before this stretch
+  DataPosition begin = {};  // where this stretch begins
+  int64_t rows = 1;         // rows of an epoch
   int64_t global_batch = 1;
   int64_t accumulation = 1;
   std::string order = {};  // names the order that an epoch's rows have
-  // True: `rows` is only the largest number that gives the recorded steps.
+  // True if the number of rows is unknown: `rows` is then the largest number
+  // that gives the recorded steps.
   bool rows_unknown = false;
 
   int64_t steps_per_epoch() const { return StepsAfter(0); }
-  // Steps of the rest of an epoch, after `row` rows of it.
+  // The number of steps that the rest of an epoch takes after its first `row`
+  // rows.
   int64_t StepsAfter(int64_t row) const;
   // The position after `steps` steps of this stretch.
   DataPosition After(int64_t steps) const;
@@ -39,14 +41,14 @@ struct DataStretch {
 
 // How a job, and the jobs that it continues, have taken their training rows:
 // one stretch, and another one for every change of the batch. A pure function
-// of the step, so that every process computes the same rows. Steps count from 1
-// and stand for the state after the step; step 0 is the beginning.
+// of the step, so that every process computes the same rows. Steps count from
+// 1; a step number stands for the state after that step, and 0 for the start.
 class DataCourse {
  public:
-  DataCourse() = default;  // empty: unknown
+  DataCourse() = default;  // empty: the course is unknown
   // A stretch from step 0 on.
   explicit DataCourse(DataStretch stretch) { Add(std::move(stretch)); }
-  // Nullopt: the stretches contradict themselves or each other.
+  // Returns nullopt if the stretches contradict themselves or each other.
   static std::optional<DataCourse> Create(std::vector<DataStretch> stretches);
 
   bool empty() const { return stretches_.empty(); }
@@ -54,7 +56,7 @@ class DataCourse {
 
   // This function and all below need a course that is not empty.
   const DataStretch& last() const { return stretches_.back(); }
-  // The last stretch's.
+  // The steps of an epoch in the last stretch.
   int64_t steps_per_epoch() const { return last().steps_per_epoch(); }
   DataPosition After(int64_t step) const;
   // The epoch of a step, from 1; 0 for step 0.
@@ -75,7 +77,8 @@ class DataCourse {
     return After(step).epoch >= epochs;
   }
 
-  // The course up to `step`: without the stretches that begin there or later.
+  // The course up to `step`: without the stretches that begin at `step` or
+  // later. The first stretch always stays.
   DataCourse UpTo(int64_t step) const;
   // Adds a stretch, which begins after the last one.
   void Add(DataStretch stretch);

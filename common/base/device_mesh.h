@@ -5,12 +5,12 @@
 
 namespace tributary {
 
-// The workers that hold a parameter: those of one stage, or of two stages that
-// share it, and of one tensor rank.
+// The workers that hold a parameter: the workers of one stage, or of two stages
+// that share the parameter, that have one tensor rank.
 struct Holders {
   int stage = -1;        // -1: all stages
   int tensor = -1;       // -1: all tensor ranks
-  int other_stage = -1;  // -1: none; else above `stage`
+  int other_stage = -1;  // -1: no other stage; else above `stage`
 
   friend bool operator==(const Holders&, const Holders&) = default;
 };

@@ -18,7 +18,7 @@ struct EvaluationSteps {
     return step > 0 &&
            (course.EndsEpoch(step) || (every > 0 && step % every == 0));
   }
-  // The first of them after `step`.
+  // The first step after `step` that is followed by an evaluation.
   int64_t After(int64_t step) const {
     const int64_t of_epoch = course.NextEpochEnd(step);
     return every > 0 ? std::min(of_epoch, (step / every + 1) * every)

@@ -4,9 +4,9 @@
 #include <string_view>
 
 // Named places in the code where a test makes a process fail. The places cost
-// one comparison with null. What happens there is in tests/testing/failpoints,
-// which only a build with tests links into the programs; all objects of the
-// product are the same with it and without it.
+// one comparison with null. Their actions are in tests/testing/failpoints,
+// which only a build with tests links into the programs; the product's object
+// files are the same with and without that folder.
 namespace tributary::failpoint {
 
 struct Entry;
@@ -24,8 +24,8 @@ inline constinit const Hooks* hooks = nullptr;
 
 }  // namespace tributary::failpoint
 
-// `statement` is the error branch, such as `return Status`. The other actions
-// happen in its place and skip it.
+// `statement` is the error branch, such as `return Status`. It runs only if the
+// action asks for it (Hooks::act); other actions skip it.
 #define TRIBUTARY_FAILPOINT_OR(name, statement)                         \
   do {                                                                  \
     const auto* const failpoint_hooks = ::tributary::failpoint::hooks;  \

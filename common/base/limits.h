@@ -12,7 +12,7 @@ namespace tributary {
 // without overflow and are exact as doubles.
 inline constexpr int64_t kMaxStep = int64_t{1} << 53;
 
-// The total steps of a job whose program ends it when it likes.
+// The total steps of a job whose program decides when the job ends.
 inline constexpr int64_t kOpenEnd = kMaxStep - 1;
 
 // The total steps to show: 0 when the end is open.
@@ -24,10 +24,10 @@ constexpr int64_t KnownSteps(int64_t total_steps) {
 // of samples and their sums are exact as doubles.
 inline constexpr uint64_t kMaxTotalSamples = uint64_t{1} << 53;
 
-// Limit of a rank's step reports that wait. A worker with as many unsent
+// Limit of a rank's waiting step reports. A worker with this many unsent
 // reports does not begin its next step. The coordinator leaves reports for a
-// later heartbeat while as many wait to be merged, or as many records to be
-// taken.
+// later heartbeat while this many reports wait to be merged, or this many
+// records wait to be taken.
 inline constexpr size_t kMaxWaitingReports = 65536;
 
 // Limit of the workers of a job.

@@ -16,10 +16,10 @@ struct ParameterSpec {
   std::string name;
   Shape shape;
   // Set when the workers' mesh partitions the model: the workers that hold the
-  // tensor and, for a slice, its parameter and its part of it. A slice's name
-  // is the parameter's with "@" and the tensor rank appended.
+  // tensor and, for a slice, the whole parameter and the part that is in the
+  // slice. A slice's name is the parameter's name, "@" and the tensor rank.
   Holders holders = {};
-  std::string whole_name = {};  // empty: not a slice
+  std::string whole_name = {};  // empty: the tensor is not a slice
   Shape whole_shape = {};
   ParameterSlice slice = {};
   // Above 0: the tensor is a running average, such as a batch norm's mean, and

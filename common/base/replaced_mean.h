@@ -10,7 +10,7 @@ namespace tributary {
 // How the ranks' values are averaged where they replace a running average
 // (ParameterSpec with momentum 1), such as a buffer of a program.
 enum class ReplacedMean {
-  kAsGradients,  // as gradients are, whose sum rounds in float32
+  kAsGradients,  // like gradients: the sum rounds in float32
   // In double: the mean of equal values is this value, however many ranks there
   // are and whatever their weights.
   kExact,
@@ -18,8 +18,8 @@ enum class ReplacedMean {
 };
 
 // mean[i] = (sum[i] + the sum over p of weights[p] parts[p][i]) / (weight + the
-// sum of the weights), in double. sum: null for zeros. Some weight must be
-// above 0.
+// sum of the weights), in double. A null `sum` stands for zeros. Some weight
+// must be above 0.
 inline void MeanInDouble(int64_t n, int count, const float* const* parts,
                          const float* weights, const double* sum, double weight,
                          float* mean) {

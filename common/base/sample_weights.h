@@ -21,7 +21,7 @@ inline std::vector<float> SampleWeights(const std::vector<uint64_t>& samples,
   return weights;
 }
 
-// The same where all samples are those of these ranks.
+// The same with the sum of `samples` as the total.
 inline std::vector<float> SampleWeights(const std::vector<uint64_t>& samples) {
   double total = 0;
   for (uint64_t s : samples) total += static_cast<double>(s);

@@ -15,13 +15,13 @@ enum class Exchange {
   kThreads,           // one process with a thread per replica
 };
 
-// In which order a stage of a pipeline computes on the micro-batches of a step.
-// With p stages and m micro-batches both leave a stage idle for
+// The order in which a stage of a pipeline computes on the micro-batches of a
+// step. With p stages and m micro-batches both orders leave a stage idle for
 // (p - 1) / (m + p - 1) of the time, but hold different numbers of activations.
 enum class PipelineSchedule {
   // All forward passes, then all backward passes (Huang et al., NeurIPS 2019):
-  // m activations at a time. Backward goes in forward's order, so that the sums
-  // of gradients have the bits of 1F1B's.
+  // m activations at a time. Backward passes go in the order of the forward
+  // passes, so that gradients sum to the same bits as with 1F1B.
   kGpipe,
   // As few forward passes as keep the later stages busy, then one backward for
   // each forward (PipeDream-flush: Narayanan et al., SC 2021): at most p - s
@@ -65,38 +65,40 @@ struct Strategy {
   bool error_feedback = false;
   double timeout_seconds = 120;  // how long a step may wait for a member
 
-  // Its key in the job file.
+  // The strategy's key in the job file.
   const char* name() const {
     return uses_servers()  ? "parameter_server"
            : one_process() ? "data_parallel"
                            : "all_reduce";
   }
-  // Servers hold the weights; otherwise the workers do.
+  // True if servers hold the weights; otherwise the workers hold them.
   bool uses_servers() const { return exchange == Exchange::kParameterServer; }
-  // Per element, of the copies that processes keep of what they send encoded.
+  // Bytes per element of the copy that a process keeps of what it sends
+  // encoded; 0 if it sends nothing encoded.
   double encoded_gradient_bytes() const { return Encoded(gradient_bytes); }
   double encoded_weight_bytes() const { return Encoded(weight_bytes); }
-  // The workers are threads of one process, which are lost together.
+  // True if the workers are threads of one process, which are lost together.
   bool one_process() const { return exchange == Exchange::kThreads; }
   int worker_processes() const { return one_process() ? 1 : workers; }
   DeviceMesh mesh() const {
     return {workers / (stages * tensor), stages, tensor};
   }
-  // Workers are connected with each other in groups. A lost member breaks its
-  // group.
+  // True if workers are connected with each other in groups. A lost member
+  // breaks its group.
   bool has_groups() const { return !uses_servers() || stages * tensor > 1; }
-  // Checkpoints hold the residual of every rank, and a plan that starts from
-  // one restores them. Otherwise a process begins with a residual of zero:
-  // where the weights depend on timing, they may depend on a loss as well.
+  // True if checkpoints hold the residual of every rank; a plan that starts
+  // from a checkpoint restores them. Otherwise a process begins with a residual
+  // of zero: weights that depend on timing may depend on lost processes too.
   bool checkpoints_residuals() const {
     return uses_servers() && error_feedback && bulk_synchronous;
   }
-  // Ranks write files of checkpoints: all there is, or their residuals.
+  // True if ranks write files of checkpoints: everything without servers,
+  // otherwise their residuals.
   bool ranks_write_checkpoints() const {
     return !uses_servers() || checkpoints_residuals();
   }
-  // A lost worker cannot be replaced alone: it breaks its group, or takes its
-  // residual with it. All members go back to a checkpoint.
+  // True if a lost worker cannot be replaced alone, because it breaks its group
+  // or its residual is lost: all members then go back to a checkpoint.
   bool worker_loss_rolls_back() const {
     return has_groups() || checkpoints_residuals();
   }

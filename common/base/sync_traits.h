@@ -15,14 +15,15 @@ enum class ApplyMode {
 // The meaning of a job's synchronization policy, made once from the job. Code
 // asks these fields instead of the policy's kind.
 struct SyncTraits {
-  const char* name = "bsp";  // its key in the job file
+  const char* name = "bsp";  // the policy's key in the job file
   ApplyMode mode = ApplyMode::kBulk;
-  // Each worker updates weights of its own, and the servers get what has
-  // changed after every `period` steps: they have no weights in between.
+  // True if each worker updates its own weights and sends the servers what has
+  // changed after every `period` steps: servers have no weights in between.
   bool updates_locally = false;
   int64_t period = 1;
 
-  // All workers have equal weights after each step, whatever the timing.
+  // True if all workers have equal weights after each step, whatever the
+  // timing.
   bool bulk_synchronous() const {
     return mode == ApplyMode::kBulk && !updates_locally;
   }

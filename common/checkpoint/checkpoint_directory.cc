@@ -56,7 +56,7 @@ absl::Status CheckFiles(const std::string& folder,
   return absl::OkStatus();
 }
 
-// A server's or a rank's file.
+// Opens a server's or a rank's file.
 absl::StatusOr<std::unique_ptr<ShardFile>> OpenAnyKind(
     const std::string& path) {
   auto file = ShardFile::Open(path);
@@ -98,7 +98,7 @@ bool IsOf(const CheckpointInfo& info, uint64_t lineage) {
 }
 
 // Removes files that the manifest does not name and that are not being written.
-// A process may have finished such a file after it had lost its place.
+// A process that has been replaced may have finished such a file afterwards.
 absl::Status RemoveStrays(const CheckpointInfo& info,
                           const std::string& writer) {
   std::set<std::string> named = {

@@ -26,8 +26,8 @@ namespace tributary {
 //
 // Checkpoints belong to a lineage: a new job, and the jobs that were resumed
 // from its checkpoints. A directory holds the checkpoints of one lineage
-// (checkpoint_claim.h); functions that remove checkpoints never touch
-// another's.
+// (checkpoint_claim.h); functions that remove checkpoints never touch those of
+// another lineage.
 
 // Creates DIRECTORY and the subdirectory for `step` if necessary, and returns
 // its path. Errors as FileError.
@@ -63,7 +63,8 @@ struct CheckpointInfo {
   bool complete() const { return status.ok(); }
 };
 
-// The directory has a manifest, valid or damaged: it was a checkpoint.
+// True if the directory has a manifest, valid or damaged, so that it is or was
+// a checkpoint.
 bool HasManifest(const CheckpointInfo& info);
 
 // Reads one checkpoint's directory.
@@ -86,13 +87,13 @@ struct CheckpointOwner {
   // WriterTag of the current writer: its files stay although no manifest names
   // them yet. Empty: no process writes.
   std::string writer;
-  int64_t best_step = 0;  // stays beside the newest ones; 0: none
+  int64_t best_step = 0;  // is kept beside the newest ones; 0: no best step
 };
 
-// Keeps the newest `keep` complete checkpoints, without files that their
-// manifests do not name. Removes the older ones, and incomplete ones that are
-// older than the newest complete one. A newer incomplete one may still be
-// written, so it stays while there is a writer. InvalidArgument: keep < 1.
+// Keeps the newest `keep` complete checkpoints but removes files in them that
+// their manifests do not name. Removes the older ones, and incomplete ones that
+// are older than the newest complete one. A newer incomplete one stays while
+// there is a writer, which may still be writing it. InvalidArgument: keep < 1.
 // Continues after an error and returns the first.
 absl::Status PruneCheckpoints(const std::string& directory, int keep,
                               const CheckpointOwner& owner);

@@ -39,7 +39,7 @@ class CheckpointReader {
       const std::string& folder) {
     return Open(folder, Part());
   }
-  // For a reader that compares all files.
+  // Opens a reader that compares the checksums of all files.
   static absl::StatusOr<std::unique_ptr<CheckpointReader>> Open(
       const std::string& folder, const std::string& key) {
     return Open(folder, {.part = 0, .parts = 1}, key);
@@ -55,9 +55,9 @@ class CheckpointReader {
   absl::Status ReadRange(int tensor, int parameter, int64_t begin,
                          absl::Span<float> values) const;
 
-  // Reads the pages that have not been read yet of the files in this reader's
-  // part. DataLoss: a file's checksum, or its sha256 if the manifest has one,
-  // differs from the manifest.
+  // Reads the pages not read so far of the files in this reader's part, and
+  // compares those files with the manifest. DataLoss: a file's checksum, or its
+  // sha256 if the manifest has one, differs from the manifest.
   absl::Status CompareChecksums() const;
 
  private:
@@ -96,9 +96,10 @@ struct FileReport {
   absl::Status status;
 };
 
-// Reads the whole checkpoint: the manifest, then every file that it names, each
-// with its first damage. If all are OK, CheckpointReader can read every block.
-// If the manifest is damaged, it is the only report. `key`: as ReadManifest.
+// Reads the whole checkpoint and reports on the manifest, then on every file
+// that it names, with the file's first damage. If all reports are OK,
+// CheckpointReader can read every block. A damaged manifest has the only
+// report. `key`: as ReadManifest.
 std::vector<FileReport> VerifyCheckpoint(const std::string& folder,
                                          const std::string& key = "");
 bool IsWhole(const std::vector<FileReport>& reports);  // all are OK

@@ -15,16 +15,16 @@
 
 namespace tributary {
 
-// The tensors of a checkpoint, by their names for people. They are whole and
-// have the same names whichever mesh of workers has written the checkpoint.
-// Thread-safe.
+// The tensors of a checkpoint, by the names that people see. The tensors are
+// whole and have the same names whichever mesh of workers has written the
+// checkpoint. Thread-safe.
 class CheckpointTensors {
  public:
   static absl::StatusOr<CheckpointTensors> Of(
       const std::shared_ptr<const CheckpointReader>& reader, bool with_state);
 
-  // The weights in the model's order; with the optimizer's state then each of
-  // its tensors in the same order, named "optimizer.STATE.PARAMETER".
+  // The weights in the model's order. `with_state` adds, for each state of the
+  // optimizer, its tensors in that order, named "optimizer.STATE.PARAMETER".
   const ParameterSpecs& specs() const { return specs_; }
   bool is_weight(size_t index) const { return index < num_weights_; }
 

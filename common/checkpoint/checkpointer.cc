@@ -37,7 +37,7 @@ absl::StatusOr<v1::CheckpointFile> WriteCheckpointFile(
     const std::function<bool()>& cancelled) {
   absl::StatusOr<v1::CheckpointFile> file =
       TryToWrite(directory, header, blocks, cancelled);
-  // A failure of another process removes the directory while it is still empty.
+  // Another process that fails removes the directory while it is still empty.
   return absl::IsNotFound(file.status())
              ? TryToWrite(directory, header, blocks, cancelled)
              : file;

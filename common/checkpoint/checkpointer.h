@@ -18,8 +18,8 @@
 
 namespace tributary {
 
-// Writes a file of a checkpoint below `directory`, whose folders it makes.
-// Errors as OpenCheckpointFolder and WriteShardFile.
+// Writes a file of a checkpoint below `directory`, and creates the folders for
+// it. Errors as OpenCheckpointFolder and WriteShardFile.
 absl::StatusOr<v1::CheckpointFile> WriteCheckpointFile(
     const std::string& directory, const ShardFileHeader& header,
     absl::Span<const BlockImage> blocks,
@@ -40,7 +40,7 @@ class Checkpointer {
     std::function<void(const Written&)> on_written;  // on the writing thread
     // How long Finish waits for a disk that does not respond.
     absl::Duration finish_timeout = absl::Seconds(5);
-    // Tests replace the disk.
+    // Writes a file to disk; tests replace it.
     std::function<decltype(WriteCheckpointFile)> write = WriteCheckpointFile;
   };
 

@@ -15,15 +15,15 @@ namespace tributary {
 
 std::string ManifestPath(const std::string& folder);
 
-// Files of earlier versions name no lineage; theirs is the job's id.
+// Returns the lineage. Files of earlier versions name none: it is their job id.
 uint64_t LineageOf(const v1::CheckpointManifest& manifest);
 
-// All files that it names: those of the shards, then the residuals.
+// Returns all files that the manifest names: the shards', then the residuals.
 std::vector<v1::CheckpointFile> FilesOf(const v1::CheckpointManifest& manifest);
 
 // InvalidArgument, with the reason, when the manifest contradicts itself: no or
-// too many files, names that differ from FileNameOf, a residual for some ranks
-// alone, impossible parameters, states or steps.
+// too many files, names that differ from FileNameOf, residuals for only some of
+// the ranks, impossible parameters, states or steps.
 absl::Status CheckManifest(const v1::CheckpointManifest& manifest);
 
 // Reads folder/manifest.ckpt and checks it, but not the files that it names.
@@ -41,7 +41,8 @@ absl::StatusOr<v1::CheckpointManifest> ParseManifest(const std::string& name,
 std::string SerializeManifest(v1::CheckpointManifest manifest,
                               const std::string& key);
 
-// Tells keys apart and does not give them away; empty for an empty key.
+// Returns an id that tells keys apart but does not reveal them; empty for an
+// empty key.
 std::string CheckpointKeyId(const std::string& key);
 
 // The sums of a file that a manifest names.

@@ -10,10 +10,9 @@
 
 namespace tributary {
 
-// Opens file number `index` of this kind that the manifest of `folder` names:
-// of a shard, or of a rank. DataLoss: it has another size or header than the
-// manifest says, for example that of another step; other errors as
-// ShardFile::Open.
+// Opens the file that the manifest of `folder` names for shard `index` or, for
+// a kResidual, for rank `index`. DataLoss: the file's size or header differs
+// from the manifest, for example in the step; other errors as ShardFile::Open.
 absl::StatusOr<std::unique_ptr<ShardFile>> OpenNamed(
     const std::string& folder, const v1::CheckpointManifest& manifest,
     PagedFileKind kind, int index, bool compares);

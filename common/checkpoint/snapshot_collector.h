@@ -29,7 +29,7 @@ struct ShardSnapshot {
   std::vector<BlockSnapshot> blocks;  // in the shard's order
   int64_t pause_micros = 0;           // time to copy, summed over blocks
 
-  // For WriteShardFile; refers to this snapshot.
+  // The blocks for WriteShardFile, which refer to this snapshot.
   std::vector<BlockImage> Images() const;
 };
 
@@ -43,10 +43,10 @@ struct WrittenSnapshot {
 
 // Collects the snapshots of a shard's blocks and decides which steps are
 // written. A step is complete when all its blocks have been added. At most two
-// complete steps are kept, with the one that is being written, since a slow
-// disk must not fill the memory. A later step replaces the second one: the
-// first is next, or being written, and the last step of a job must be written.
-// A plain object: its owner locks.
+// complete steps are kept, including the one that is being written, since a
+// slow disk must not fill the memory. A later step replaces the second, because
+// the first is next or being written, and a job's last step must be written.
+// Not thread-safe: its owner locks.
 class SnapshotCollector {
  public:
   explicit SnapshotCollector(size_t num_blocks) : num_blocks_(num_blocks) {}

@@ -18,7 +18,8 @@ void AddListenerAccessFlags(CommandLine& command, AccessOptions* options);
 
 void AddInsecureGroupsFlag(CommandLine& command, bool* insecure_groups);
 
-// --checkpoint-key FILE, of a program that starts jobs or reads checkpoints.
+// Adds --checkpoint-key FILE to a program that starts jobs or reads
+// checkpoints.
 void AddCheckpointKeyFlag(CommandLine& command, std::string* file);
 
 // The key in the file that the option names; empty: the option was not given.

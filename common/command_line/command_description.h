@@ -24,9 +24,9 @@ struct OptionDescription {
 struct CommandDescription {
   std::string name;
   std::string description;
-  std::string footer;  // empty: none of its own
-  // The first positional argument is a program: all words after it are the
-  // program's own.
+  std::string footer;  // empty: no footer of its own
+  // True if the first positional argument is a program: all words after it are
+  // the program's own.
   bool starts_program = false;
   std::vector<OptionDescription> options;
   std::vector<CommandDescription> commands;

@@ -140,8 +140,8 @@ ParseResult EmptyValueError(const CLI::App& app, int argc,
           absl::StrCat(empty, " wants a value, got none")};
 }
 
-// The first option that is given more often than it may be, with how often;
-// empty: there is none.
+// Says which option is given more often than it may be, and how often; empty if
+// no option is.
 std::string FirstRepeated(const CLI::App& app) {
   for (const CLI::App* command = &app; command != nullptr;) {
     for (const CLI::Option* option : command->get_options()) {
@@ -228,7 +228,7 @@ Option CommandLine::AddOptionalValue(
   const CLI::callback_t callback =
       [names, read = std::move(read)](const CLI::results_t& results) {
         const std::string text = results.empty() ? "" : results.back();
-        // CLI11's text for no value.
+        // CLI11 passes "true" where no value is given.
         const std::string error = read(text == "true" ? "" : text);
         if (!error.empty()) throw CLI::ValidationError(names, error);
         return true;

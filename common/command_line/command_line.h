@@ -23,8 +23,8 @@ namespace tributary {
 // An action that the command line selects; returns the exit code.
 using Action = std::function<int()>;
 
-// Where the value of an option is stored. Must live until the command line has
-// been parsed.
+// The variable that gets the value of an option. It must live until the command
+// line has been parsed.
 using OptionValue =
     std::variant<std::string*, int*, int64_t*, uint64_t*, double*,
                  std::optional<uint32_t>*, std::optional<uint64_t>*,
@@ -80,8 +80,8 @@ class CommandLine {
         [value](int number) { *value = static_cast<Enum>(number); },
         description);
   }
-  // An option that may stand without a value. `read` gets the value, or "", and
-  // returns what is wrong with it, or "".
+  // An option that may be given without a value. `read` gets the value, or ""
+  // for none, and returns what is wrong with it, or "" if nothing is.
   Option AddOptionalValue(const std::string& names,
                           std::function<std::string(const std::string&)> read,
                           const std::string& description);
@@ -100,19 +100,19 @@ class CommandLine {
   // after it.
   void SetProgramAction(
       std::function<int(const std::vector<std::string>& words)> action);
-  // Called once all options have been read; returns what is wrong, or "". Of a
-  // program without an action.
+  // `check` runs once all options have been read; it returns what is wrong, or
+  // "" if nothing is. For a program without an action.
   void SetFinalCheck(std::function<std::string()> check);
 
-  // Returns a function that gives this command's words after Parse, and that
-  // stays valid as long as the program. For an action, which must not hold a
-  // handle.
+  // Returns a function that gives this command's words after Parse. It stays
+  // valid as long as the program, and is for use in an action, which must not
+  // hold a handle.
   GivenWords given_words() const;
 
-  // Reads the command line. Of a program; a word after a command is an
-  // argument, even if it is a command's name.
+  // Reads the command line of a program. A word after a command is an argument,
+  // even if it is a command's name.
   ParseResult Parse(int argc, const char* const* argv);
-  // The command or program that Parse read last, and the full name:
+  // The command or program that Parse read last, and its full name, such as
   // "tributary checkpoint list".
   CommandLine Parsed() const;
   std::string ParsedName() const;

@@ -17,7 +17,7 @@ namespace {
 struct Place {
   const CommandDescription* command;
   const OptionDescription* option = nullptr;  // waits for its value
-  size_t positionals = 0;                     // of this command
+  size_t positionals = 0;                     // given to this command so far
   bool options_ended = false;                 // by "--", or by a program's name
 };
 
@@ -49,7 +49,7 @@ const OptionDescription* FindOption(const CommandDescription& command,
 
 void Follow(const std::string& word, Place* place) {
   if (place->option != nullptr) {
-    place->option = nullptr;  // this is its value
+    place->option = nullptr;  // the word is its value
   } else if (place->options_ended) {
     ++place->positionals;
   } else if (word == "--") {

@@ -10,7 +10,7 @@
 
 namespace tributary {
 
-// A word that may stand where the command line ends.
+// A word that may stand at the end of the command line.
 struct Completion {
   std::string word;
   std::string description;  // one line; may be empty
@@ -23,23 +23,23 @@ using ValueSource =
 // Sources by the type name of their options, as --help shows it: "KEY=VALUE".
 using ValueSources = std::map<std::string, ValueSource>;
 
-// The words with which a command line can go on. `words` stand after the
-// program's name; the last one has been begun and may be empty. Knows commands,
+// Returns the words that can complete a command line. `words` follow the
+// program's name; the last one is incomplete and may be empty. Knows commands,
 // options, and the values of options that have a list of them or a source.
-// Nothing: a file name, or any other value, is wanted.
+// Returns nothing where a file name or any other value is wanted.
 std::vector<Completion> Complete(const CommandDescription& program,
                                  const std::vector<std::string>& words,
                                  const ValueSources& sources);
 
 // The values that the type name of an option lists: {auto, cpu} of
-// "TEXT:{auto,cpu}" and of "auto|cpu". Nothing: it lists none.
+// "TEXT:{auto,cpu}" and of "auto|cpu". Empty if it lists none.
 std::vector<std::string> ListedValues(const std::string& type_name);
 
-// "--run-dir" of an option, without its short names; "-h" where it has no
-// other.
+// The long name of an option, such as "--run-dir", or a short name, such as
+// "-h", if it has no long one.
 std::string LongName(const OptionDescription& option);
 
-// A text of the command line's definition in one line.
+// Returns a text of the command line's definition as one line.
 std::string OneLine(const std::string& text);
 
 }  // namespace tributary

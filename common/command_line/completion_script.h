@@ -14,9 +14,9 @@ inline constexpr const char* kShells[] = {"bash", "zsh", "fish"};
 // complete follow it. Only the scripts below use it.
 inline constexpr char kCompleteWord[] = "--complete-words";
 
-// A script that lets the shell complete the words of the program's command
-// line. It asks the program each time, so it never differs from it. `shell`:
-// one of kShells.
+// Returns a script with which the shell completes the words of the program's
+// command line. The script asks the program each time, so the two always agree.
+// `shell`: one of kShells.
 std::string CompletionScript(const std::string& shell,
                              const std::string& program);
 

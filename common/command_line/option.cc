@@ -12,7 +12,7 @@
 namespace tributary {
 namespace {
 
-// In our words; a ValidationError would name the option twice.
+// Words its errors itself: a ValidationError would name the option twice.
 void CheckNumber(CLI::Option* option, const CLI::Range& range,
                  const std::string& wanted) {
   const auto check = [option, range, wanted](const std::string& value) {

@@ -46,7 +46,7 @@ class Option {
   Option& OneOf(const std::vector<std::string>& values);
   // As OneOf, but the values take the place of the type: "text|json".
   Option& TypeOneOf(const std::vector<std::string>& values);
-  // A value for which `wants` is true is an error without the option `other`.
+  // Without the option `other` a value (if `wants` is true for it) is an error.
   Option& Needs(const Option& other);
   Option& Needs(const Option& other,
                 std::function<bool(const std::string& value)> wants);

@@ -8,9 +8,9 @@
 
 namespace tributary {
 
-// Who may read the pages of a process: with the token of a file, or that of its
-// parent, and with TLS if other machines reach the address and the process has
-// a certificate. Errors as ReadToken.
+// Returns who may read the pages of a process: those with the token of a file
+// or of the process's parent, over TLS if other machines reach the address and
+// the process has a certificate. Errors as ReadToken.
 absl::StatusOr<PageAccess> ReadPageAccess(const TelemetryOptions& telemetry,
                                           const Access& access);
 

@@ -12,12 +12,12 @@ namespace tributary {
 // The exit code of a program whose command line is wrong.
 inline constexpr int kExitWrongCommandLine = 2;
 
-// Parses the command line of a program. Nothing: the program goes on. Otherwise
-// it ends with this exit code: 0 after --help or --version, and 2 after one
-// line on standard error that names what is wrong, the nearest name, and the
-// command that helps. Gives the program the options --completion, whose script
-// completes values from `sources`, and --man-page. `program` must live until
-// this returns.
+// Parses the command line of a program. Returns nothing if the program goes on,
+// otherwise its exit code: 0 after --help or --version, and 2 after one line on
+// standard error that names what is wrong, the nearest name, and the command
+// that helps. Adds the options --completion, whose script completes values from
+// `sources`, and --man-page to the program. `program` must live until this
+// returns.
 std::optional<int> ParseCommandLine(CommandLine& program, int argc, char** argv,
                                     const ValueSources& sources = {});
 

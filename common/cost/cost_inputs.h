@@ -9,8 +9,8 @@
 
 namespace tributary {
 
-// The links. Every process counts as a host with one full-duplex link to a
-// switch that is never the bottleneck.
+// The links between processes. Every process counts as a host with one
+// full-duplex link to a switch that is never the bottleneck.
 struct ClusterShape {
   static constexpr double kInfinite = std::numeric_limits<double>::infinity();
   // The cost of sending and receiving a message, in addition to the wire's
@@ -26,8 +26,8 @@ struct ClusterShape {
   // machine; 0: every process has its own.
   double shared_cores = 0;
 
-  // The processes share a machine and its loopback, which is faster than the
-  // links of simulated hosts.
+  // True if the processes share a machine and its loopback, which is faster
+  // than the links of simulated hosts.
   bool on_loopback() const { return shared_cores > 0 && bandwidth > 1e9; }
 };
 
@@ -47,8 +47,8 @@ struct ComputeSpeed {
   // seconds.
   double pass_seconds = 0;
   double memory_bandwidth = kInfinite;  // bytes per second, of one process
-  double cpu_seconds_per_byte = 0;      // to send a byte, and to receive it
-  double cpu_seconds_per_message = 0;   // to send a message, and to receive it
+  double cpu_seconds_per_byte = 0;      // to send a byte; again to receive it
+  double cpu_seconds_per_message = 0;   // to send one; again to receive it
   // Memory of a process without its part of the model.
   double process_bytes = 0;
   double server_process_bytes = 0;

@@ -82,9 +82,9 @@ bool LeavesEarlier(const Push& a, const Push& b) {
          std::tie(b.ready, b.rank, b.index, b.shard);
 }
 
-// When each push arrives at its server, without the latency. `pushes` are in
-// the order in which they leave. Every replica sends the block at the same
-// time, so the server's link carries it `replicas` times.
+// Returns when each push arrives at its server, without the latency. `pushes`
+// are in the order in which they leave. Every replica sends the block at the
+// same time, so the server's link carries it `replicas` times.
 std::vector<double> Arrivals(const CostInputs& inputs, int replicas,
                              size_t ranks, const std::vector<Push>& pushes) {
   const Link link(LinkRate(inputs), inputs.cluster.burst_bytes);
@@ -137,8 +137,8 @@ ExchangeCost ServerTimes(const CostInputs& inputs, int replicas,
   std::sort(pushes.begin(), pushes.end(), LeavesEarlier);
   const std::vector<double> come =
       Arrivals(inputs, replicas, ranks.size(), pushes);
-  // The update starts when the replicas' blocks have arrived. Few blocks of
-  // each are unanswered, so their flows keep step.
+  // The update starts when the replicas' blocks have arrived. Each replica has
+  // few unanswered blocks at a time, so the replicas' flows keep step.
   std::vector<double> work(servers);
   std::vector<std::pair<double, Push>> answers;  // with their ready time
   const double bytes_an_element =
@@ -196,7 +196,8 @@ class PeerLink {
            double sum_rate)
       : link_(rate, burst), latency_(latency), ranks_(ranks), sum_(sum_rate) {}
 
-  // Sends every other rank its part of a range; ends with the last piece's sum.
+  // Sends every other rank its part of a range. Returns when the last piece has
+  // been summed.
   double ReduceScatter(double ready, double bytes) {
     if (ranks_ == 1) return ready;
     const double part = bytes / ranks_;

@@ -17,7 +17,8 @@ struct RankGradients {
   std::vector<double> ready_seconds;  // since the step's start
 };
 
-// With parameter servers: the job's, or the default for its model and cluster.
+// The bucket size with parameter servers: the job's own, or the default for its
+// model and cluster.
 uint64_t BucketBytes(const CostInputs& inputs);
 
 struct ExchangeCost {

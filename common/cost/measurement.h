@@ -50,9 +50,9 @@ absl::StatusOr<LinkMeasurement> LinkMeasurementOf(const std::string& json);
 absl::StatusOr<ComputeMeasurement> MeanOf(
     const std::vector<ComputeMeasurement>& measurements);
 
-// The speed that explains a measurement of this model. Two batch sizes separate
-// the time of a pass that does not depend on the batch from the time per
-// sample.
+// The speed that explains a measurement of this model. The times of two batch
+// sizes give the fixed time of a pass, which does not depend on the batch, and
+// the time per sample.
 ComputeSpeed SpeedOf(const ComputeMeasurement& measurement,
                      const ModelCosts& model);
 

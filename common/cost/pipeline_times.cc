@@ -61,7 +61,7 @@ class Replay {
     double begun = 0;  // start of the last task
     Link up;
     std::vector<double> inputs;     // arrival time, by micro-batch
-    std::vector<double> gradients;  // gradients of the stage's output
+    std::vector<double> gradients;  // same, for gradients of the stage's output
   };
 
   // Runs the stage's next task if its input's arrival time is known.

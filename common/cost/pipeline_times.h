@@ -12,7 +12,8 @@ namespace tributary {
 struct StageTime {
   double forward_seconds = 0;
   double backward_seconds = 0;
-  // Bytes of output sent to the next stage; its gradient returns as many.
+  // Bytes of output sent to the next stage; the gradient that comes back has
+  // as many.
   double output_bytes = 0;
 };
 

@@ -14,8 +14,8 @@
 
 namespace tributary {
 
-// The job's own strategy, batch and optimizer for job.cluster.workers. The
-// caller sets model, cluster and compute. The batch of all workers does not
+// Returns the job's own strategy, batch and optimizer for job.cluster.workers;
+// the caller sets model, cluster and compute. The batch of all workers does not
 // depend on the strategy.
 CostInputs InputsOfJob(const v1::JobSpec& job);
 
@@ -45,8 +45,9 @@ struct StrategyPlan {
   std::vector<PredictedStrategy> strategies;
   size_t fastest = 0;
   std::optional<size_t> fastest_over_links;  // of those with several processes
-  // For the parameter server alone: the number of servers, from 1 to twice the
-  // workers. More servers would not save a twentieth of the step.
+  // The best number of servers for the parameter server without parallelism
+  // within the model, from 1 to twice the workers. More servers would not save
+  // a twentieth of the step.
   int best_servers = 1;
   // Strategies that cannot run the job, and why.
   struct LeftOut {
@@ -56,7 +57,7 @@ struct StrategyPlan {
   std::vector<LeftOut> left_out;
 };
 
-// Whether a job may use this strategy.
+// Returns OK if a job may use this strategy, otherwise the reason.
 using StrategyCheck = std::function<absl::Status(const Strategy&)>;
 
 // Predicts every strategy for `inputs.strategy.workers` workers: one worker

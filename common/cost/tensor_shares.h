@@ -30,8 +30,8 @@ struct LayerShare {
 struct ModelShare {
   std::vector<LayerShare> layers;
   std::vector<int64_t> parameter_elements;  // [tensor]
-  // [tensor]: the fraction of its top-level layer's backward pass after which
-  // its gradient is final.
+  // [tensor]: the tensor's gradient is final after this fraction of the
+  // backward pass of the tensor's top-level layer.
   std::vector<double> final_after_share;
   std::vector<int> layer_of_parameter;
 };

@@ -12,9 +12,9 @@ namespace tributary {
 // Each file of kinds/ defines one. An encoding has no state. Its bytes depend
 // on the values alone, and so they are the same on every instruction set.
 //
-// Elements are encoded in units. The bytes of several units are those of each,
-// one after the other, so a caller may work through a slice in runs of whole
-// units; only the last unit of a slice may have fewer elements. A unit divides
+// Elements are encoded in units, and the bytes of several units follow each
+// other. So a caller may work through a slice in runs of whole units; only the
+// last unit of a slice may have fewer elements. The size of a unit divides
 // kGrainElements (common/plan), at whose multiples parameters are cut into
 // slices. So units, and with them the values that are decoded, do not depend on
 // the number of servers. Bytes may lie at any address. Numbers are
@@ -26,12 +26,12 @@ class Encoding {
   virtual const char* name() const = 0;  // in the job file
   // Elements that are encoded together.
   virtual int64_t unit() const { return 1; }
-  // Leaves out more than rounding does. For gradients alone, whose sender keeps
-  // what was left out (error feedback).
+  // True if the encoding leaves out more than rounding does. It is then only
+  // for gradients, whose sender keeps what was left out (error feedback).
   virtual bool compresses() const { return false; }
-  // The encoding that sends this share of the elements, above 0 and at most 1;
-  // this one if the format sends all of them. Other fractions count as the
-  // nearest of these. Outlives everything.
+  // Returns the encoding of this format that sends this fraction of the
+  // elements; this one if the format sends all of them. A fraction that is not
+  // above 0 and at most 1 counts as the nearest that is. Never destroyed.
   virtual const Encoding* WithFraction(double /*fraction*/) const {
     return this;
   }
@@ -41,11 +41,11 @@ class Encoding {
   // Writes n elements to Bytes(n) bytes, and reads them back.
   virtual void Encode(int64_t n, const float* values, char* out) const = 0;
   virtual void Decode(int64_t n, const char* in, float* values) const = 0;
-  // The first of n encoded elements that is no finite number; -1: all are.
+  // Returns the first of n encoded elements that is not finite; -1: all are.
   virtual int64_t FirstNonFinite(int64_t n, const char* in) const = 0;
-  // The beginning of the first unit of n encoded elements that Encode never
-  // writes and whose values mean nothing; -1: there is none. Decode and
-  // FirstNonFinite stay within their arrays all the same.
+  // Returns the first element of the first unit, of n encoded elements, that
+  // Encode cannot have written; -1: all units are valid. The unit's values mean
+  // nothing, but Decode and FirstNonFinite stay within their arrays.
   virtual int64_t FirstMalformed(int64_t /*n*/, const char* /*in*/) const {
     return -1;
   }
@@ -54,12 +54,12 @@ class Encoding {
 // The share of the elements that top_k sends by default.
 inline constexpr double kTopKFraction = 0.01;
 
-// Null: there is none of this name.
+// Returns null if no encoding has this name.
 const Encoding* FindEncoding(std::string_view name);
-// The floats themselves.
+// The encoding whose bytes are the floats themselves.
 const Encoding& Float32Encoding();
 
-// Where each file of kinds/ puts its encoding.
+// The list to which each file of kinds/ adds its encoding.
 using Encodings = std::vector<std::unique_ptr<const Encoding>>;
 const Encodings& AllEncodings();
 

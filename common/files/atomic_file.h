@@ -17,12 +17,12 @@ namespace tributary {
 // file of the same name. Without Commit the temporary file is removed.
 class AtomicFile {
  public:
-  // Errors of this class name the path and the system's error. `mode`: of the
-  // file, less the process's mask.
+  // Errors of this class name the path and the system's error. `mode`: the
+  // file's permissions, less the process's mask.
   static absl::StatusOr<std::unique_ptr<AtomicFile>> Create(
       const std::string& path, unsigned int mode = 0666);
-  // As Create, for a path that a user names. A device, a pipe or a socket that
-  // is there is written into, and stays what it is.
+  // As Create, for a path that a user names. If the path is a device, a pipe or
+  // a socket, the data is written into it, and it stays what it is.
   static absl::StatusOr<std::unique_ptr<AtomicFile>> CreateOutput(
       const std::string& path);
   ~AtomicFile();
@@ -45,7 +45,7 @@ class AtomicFile {
 
 absl::Status WriteFileAtomically(const std::string& path,
                                  absl::string_view contents);
-// As AtomicFile::CreateOutput.
+// The same for a path that a user names (AtomicFile::CreateOutput).
 absl::Status WriteOutput(const std::string& path, absl::string_view contents);
 
 // Removes temporary files that killed writers left in `folder`. No process may

@@ -14,8 +14,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Empty: the path cannot be followed, for example because its links form a
-// ring.
+// Returns the absolute path with its links followed; empty if it cannot be
+// followed, for example because its links form a ring.
 fs::path Followed(const std::string& path) {
   std::error_code error;
   const fs::path absolute = fs::absolute(path, error);

@@ -33,7 +33,7 @@ class SafetensorsWriter {
   // Appends the next values, in the order of the specs. A call may end inside a
   // tensor.
   absl::Status Append(absl::Span<const float> values);
-  // FailedPrecondition when values are missing.
+  // Completes the file. FailedPrecondition when values are missing.
   absl::Status Commit();
 
  private:
@@ -69,8 +69,8 @@ class SafetensorsReader {
   // Reads tensors()[index] into `values`, which must have its size. Errors as
   // CheckType.
   absl::Status Read(size_t index, absl::Span<float> values) const;
-  // The same for weights to start from. InvalidArgument, naming the tensor and
-  // the element, when a value is not finite.
+  // The same for weights that a job starts from. InvalidArgument, naming the
+  // tensor and the element, when a value is not finite.
   absl::Status ReadFinite(size_t index, absl::Span<float> values) const;
 
  private:

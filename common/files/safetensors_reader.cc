@@ -43,7 +43,7 @@ struct Dtype {
 constexpr Dtype kDtypes[] = {
     {"F32", 4, "float32"}, {"F16", 2, "float16"}, {"BF16", 2, "bfloat16"}};
 
-// Null: the type cannot be read. Its values may have any size.
+// Returns null for a type that cannot be read; its values may have any size.
 const Dtype* FindDtype(absl::string_view name) {
   for (const Dtype& dtype : kDtypes) {
     if (name == dtype.name) return &dtype;

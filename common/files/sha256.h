@@ -20,7 +20,8 @@ class Sha256 {
   Sha256();
 
   void Update(const void* data, size_t size);
-  // 32 bytes, or 64 lower-case hexadecimal digits. The last call.
+  // Return 32 bytes, or 64 lower-case hexadecimal digits. Either must be the
+  // last call.
   std::string Digest();
   std::string HexDigest();
 

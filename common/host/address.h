@@ -30,8 +30,8 @@ bool IsLoopback(absl::string_view address);
 // `port`: the same host, or this machine's name if the host is a wildcard.
 std::string ReachableAddress(absl::string_view listen, int port);
 
-// This machine's numeric address on the route to `address`: other machines on
-// that side can reach this one there. Unavailable when there is no route.
+// This machine's numeric address on the route to `address`, at which machines
+// on that side can reach this one. Unavailable when there is no route.
 absl::StatusOr<std::string> LocalHostTowards(absl::string_view address);
 
 }  // namespace tributary

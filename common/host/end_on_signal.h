@@ -28,7 +28,7 @@ class LastWords {
   LastWords& operator=(const LastWords&) = delete;
 
  private:
-  int read_end_ = -1;  // of a pipe: a byte from the handler, or its end
+  int read_end_ = -1;  // of a pipe; gets a byte from handler or destructor
   int write_end_ = -1;
   std::thread thread_;
 };

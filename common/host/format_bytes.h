@@ -6,7 +6,7 @@
 
 namespace tributary {
 
-// For people: "512 B", "1.5 KiB", "3.0 GiB".
+// Returns a size in a form for people: "512 B", "1.5 KiB", "3.0 GiB".
 std::string FormatBytes(uint64_t bytes);
 
 }  // namespace tributary

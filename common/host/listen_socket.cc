@@ -31,7 +31,7 @@ absl::StatusOr<Addresses> Lookup(const std::string& host,
   return Addresses(found, freeaddrinfo);
 }
 
-// Invalid, with errno, when it cannot listen.
+// Returns an invalid descriptor, and sets errno, when it cannot listen.
 UniqueFd Bind(const addrinfo& address, int port, int backlog) {
   UniqueFd fd(
       socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -42,7 +42,7 @@ UniqueFd Bind(const addrinfo& address, int port, int backlog) {
   const bool any_ipv6 = address.ai_family == AF_INET6 &&
                         IN6_IS_ADDR_UNSPECIFIED(&ipv6->sin6_addr);
   if (port != 0) {
-    // The same place in both kinds of addresses.
+    // The port is at the same place in IPv4 and IPv6 addresses.
     ipv6->sin6_port = htons(static_cast<uint16_t>(port));
   }
   const bool listens =
@@ -87,7 +87,7 @@ absl::StatusOr<std::vector<UniqueFd>> ListenOn(const std::string& address,
   const std::string port(address.substr(address.rfind(':') + 1));
   std::vector<UniqueFd> sockets;
   if (host == "0.0.0.0" || host == "::") {
-    // One socket for both; a machine without IPv6 gets one for IPv4.
+    // One socket for IPv4 and IPv6; a machine without IPv6 gets one for IPv4.
     if (const auto any = Lookup("::", port); any.ok()) {
       if (UniqueFd fd = Bind(**any, 0, backlog); fd.ok()) {
         sockets.push_back(std::move(fd));

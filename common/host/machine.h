@@ -20,8 +20,8 @@ struct Machine {
 
 Machine ThisMachine();
 
-// Fills processor and instruction_sets from the text of /proc/cpuinfo, of which
-// the first processor counts. Fields that it does not have stay as they are.
+// Fills processor and instruction_sets from the first processor in the text of
+// /proc/cpuinfo. Fields that the text lacks stay as they are.
 void ReadProcessorInfo(absl::string_view cpuinfo, Machine* machine);
 
 }  // namespace tributary

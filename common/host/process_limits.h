@@ -8,9 +8,9 @@
 namespace tributary {
 
 // Raises the soft limit of open files, of which each connection is one, to the
-// hard limit. A file that reaches the limit of its size (ulimit -f) becomes an
-// error of the write (EFBIG) and does not end the process. Call it first in
-// main; child processes inherit both.
+// hard limit. A write beyond the limit of a file's size (ulimit -f) becomes an
+// error (EFBIG) and does not end the process. Call this first in main; child
+// processes inherit both.
 void PrepareProcessLimits();
 
 // How many files, including connections, this process may have open.
@@ -21,7 +21,7 @@ uint64_t FileLimit();
 // message names the limit and its ulimit flag.
 absl::Status CheckProcessLimits(uint64_t files);
 
-// How many of them the connections of peers may take.
+// How many of the FileLimit() files the connections of peers may take.
 uint64_t FilesForPeers();
 
 }  // namespace tributary

@@ -24,8 +24,8 @@ struct ProcessFacts {
 // Reads /proc/PID/stat.
 ProcessFacts LookAtProcess(int64_t pid);
 
-// Reads the text of such a file (proc(5)). A text that cannot be read says that
-// the process is gone.
+// Reads the text of a /proc/PID/stat (proc(5)). A text that cannot be read says
+// that the process is gone.
 ProcessFacts ReadProcessStat(absl::string_view stat);
 
 }  // namespace tributary

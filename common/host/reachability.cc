@@ -15,7 +15,7 @@
 namespace tributary {
 namespace {
 
-// The errno of a connection to one of the host's addresses; 0: it stands.
+// Connects to one of the host's addresses. Returns errno, or 0 on success.
 int ConnectError(const addrinfo& found, absl::Duration timeout) {
   const UniqueFd fd(
       socket(found.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));

@@ -11,8 +11,8 @@
 
 namespace tributary {
 
-// The clock, the waits and the threads of a process. A program has those of the
-// operating system. The simulator puts its own in their place, and so runs the
+// The clock, the waits and the threads of a process. A program uses those of
+// the operating system. The simulator replaces them by its own, and so runs the
 // same code in simulated time (tests/simulation/world/fibers.h).
 class Runtime {
  public:
@@ -41,7 +41,7 @@ class Thread {
     }
   }
   void join() { join_ ? join_() : thread_.join(); }
-  // Instead of join: nobody waits for its end.
+  // Call this instead of join when nobody waits for the thread's end.
   void detach() {
     if (!join_) thread_.detach();
   }

@@ -44,8 +44,8 @@ absl::StatusOr<DataCourse> ExpectedCourse(const v1::JobSpec& job,
   return GoOn(job, from.course, from.step, std::move(now));
 }
 
-// Whether a step depends on how many there were before, as Adam's correction of
-// averages that began at zero.
+// Whether a step depends on the number of steps before it, as Adam's correction
+// of averages that began at zero does.
 bool CountsSteps(const v1::JobSpec& job) {
   const Optimizer optimizer(OptimizerOptionsOf(job.training().optimizer()));
   const auto of_step = [&optimizer](int64_t step) {
@@ -55,7 +55,8 @@ bool CountsSteps(const v1::JobSpec& job) {
   return of_step(2) != of_step(1000);
 }
 
-// By the first group that names it, as in GroupedOptimizer.
+// Whether the first group that names the parameter freezes it, as in
+// GroupedOptimizer.
 bool IsFrozen(const v1::JobSpec& job, const ParameterSpec& parameter) {
   for (const v1::ParameterGroupSpec& group :
        job.training().parameter_groups()) {
@@ -66,8 +67,8 @@ bool IsFrozen(const v1::JobSpec& job, const ParameterSpec& parameter) {
   return false;
 }
 
-// The states of a frozen parameter are those of before it was frozen. Running
-// averages have no states.
+// Checks parameters that were frozen and are no longer: their states date from
+// before they were frozen. Running averages have no states.
 absl::Status CheckFrozen(const v1::JobSpec& job, const GoesOnFrom& from) {
   // With local_sgd the workers' optimizer begins anew, and counts from there.
   if (from.step == 0 || !from.has_state || HasLocalSgd(job) ||

@@ -20,10 +20,10 @@ struct GoesOnFrom {
 };
 
 // FailedPrecondition, with advice, when `job` cannot continue exactly from the
-// checkpoint: its optimizer has other states, or corrects those of a parameter
-// that is no longer frozen, it ends before that step, its batches do not fit
-// the remaining rows of the epoch, or it uses local_sgd.
-// With local_sgd the servers' state is the outer optimizer's, and an update
+// checkpoint: its optimizer has other states, or corrects by the step's number
+// the states of a parameter that is no longer frozen; it ends before that step;
+// its batches do not fit the remaining rows of the epoch; or local_sgd prevents
+// it, with which the servers' state is the outer optimizer's and an update
 // completes a whole period.
 absl::Status CheckGoesOn(const v1::JobSpec& job, const GoesOnFrom& from);
 

@@ -140,8 +140,8 @@ class Matcher {
     return absl::OkStatus();
   }
 
-  // The first rule that names the parameter; -1: none. Writes what its stars
-  // stand for.
+  // Returns the first rule that names the parameter, or -1. Sets `stars` to
+  // what the rule's stars stand for.
   int RuleOf(const ParameterSpec& parameter,
              std::vector<std::string_view>* stars) const {
     for (int r = 0; r < model_.initialize_rules_size(); ++r) {
@@ -178,7 +178,8 @@ class Matcher {
     return found->second;
   }
 
-  // The parameter's rule, if it has one, asks for a tensor of this name.
+  // Makes the error for a parameter that wants a tensor `name`, which the file
+  // lacks. `rule`: the parameter's rule, or -1.
   absl::Status Missing(const ParameterSpec& parameter, int rule,
                        const std::string& name) const {
     if (rule >= 0) {
@@ -275,7 +276,7 @@ class Matcher {
   const ParameterSpecs parameters_;
   std::map<std::string, int> index_;  // of tensors_ by name
   std::vector<bool> used_;            // a parameter starts from this tensor
-  std::vector<bool> replaced_;        // its parameter starts from the seed
+  std::vector<bool> replaced_;  // the parameter of its name starts from seed
 };
 
 }  // namespace

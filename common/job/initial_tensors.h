@@ -13,12 +13,13 @@ namespace tributary {
 // A parameter that starts from the seeded initializer.
 inline constexpr int kFromSeed = -1;
 
-// Decides where each parameter of a model with model.initialize_from starts:
-// for each of ModelParameters the index of its tensor among `tensors`, those of
-// the file, or kFromSeed. A parameter takes the first of model.initialize_rules
-// that names it, and without one the tensor of its name and shape. Several
-// parameters may start from one tensor. A pure function, so that the check
-// before the start and the worker that reads the values decide alike.
+// Decides where each parameter of a model with model.initialize_from starts.
+// Returns, for each of ModelParameters, the index of its tensor among the
+// file's `tensors`, or kFromSeed. A parameter follows the first of
+// model.initialize_rules that names it; without a rule it takes the tensor of
+// its name and shape. Several parameters may start from one tensor. A pure
+// function, so that the check before the start and the worker that reads the
+// values decide alike.
 //
 // InvalidArgument at its place in the job file: a parameter has no tensor, or
 // one of another shape; a tensor of the file is neither taken by a parameter

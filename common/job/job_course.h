@@ -11,13 +11,14 @@
 
 namespace tributary {
 
-// How a job with a model of its own takes epochs of `rows` rows from the
-// beginning. Its order is that of rows in memory.
+// Returns how a job with a model of its own takes epochs of `rows` rows from
+// the beginning, in the order of rows in memory.
 DataStretch StretchOf(const v1::JobSpec& job, int64_t rows);
 
-// How the job of a checkpoint has taken its rows. For a checkpoint of an
-// earlier version it is computed from the job, whose batches were then the same
-// from step 0 on. Empty: unknown, because a program trained.
+// Returns how the job of a checkpoint has taken its rows. For a checkpoint of
+// an earlier version the course is computed from the job, whose batches were
+// then the same from step 0 on. Empty: it is unknown, because a program
+// trained.
 DataCourse CourseOf(const v1::CheckpointManifest& manifest);
 
 // The course of a job that continues `before` after `step` steps and then takes

@@ -22,7 +22,7 @@ using Values = std::map<std::string, std::string>;
 void AddValues(const std::string& prefix, const Message& message,
                Values* values);
 
-// index: within a repeated field, or -1.
+// `index`: the position within a repeated field, or -1 for any other field.
 void AddValue(const std::string& key, const Message& message,
               const FieldDescriptor* field, int index, Values* values) {
   if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) {

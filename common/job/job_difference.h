@@ -13,15 +13,16 @@ struct JobDifference {
   std::string key;  // "training.optimizer.adam.learning_rate"
   std::string a;    // as the job file has it; empty: not set
   std::string b;
-  // Whether the weights may depend on it. Not on names, checkpoints,
-  // evaluations, servers, buckets or time limits (docs/consistency.md).
+  // Whether the weights may depend on the key. They do not depend on names,
+  // checkpoints, evaluations, servers, buckets or time limits
+  // (docs/consistency.md).
   bool matters = true;
-  // It names files; whether the samples differ is another question.
+  // True if the key names files, whose samples may still be the same.
   bool names_data = false;
 };
 
-// In the order of the keys. Sources of validation and test data are left
-// out: they do not train.
+// Returns the differences in the order of the keys. Leaves out sources of
+// validation and test data, because they do not affect the training.
 std::vector<JobDifference> JobDifferences(const v1::JobSpec& a,
                                           const v1::JobSpec& b);
 

@@ -44,8 +44,9 @@ absl::StatusOr<v1::JobSpec> ParseJob(
     const std::vector<std::string>& overrides = {},
     const std::string& folder = "");
 
-// The job of a run directory. Its files are not looked at: they may be gone,
-// and a command checks only those that it reads. Errors as ReadJobFile.
+// Reads the job of a run directory. Does not look at the job's files: they may
+// be gone, and a command checks only those that it reads. Errors as
+// ReadJobFile.
 absl::StatusOr<v1::JobSpec> ReadRecordedJob(const std::string& run);
 
 // InvalidArgument when the job is for a program, which only `tributary run`
@@ -59,7 +60,7 @@ absl::StatusOr<v1::JobSpec> ReadModelJob(
 // The text of a job file. Errors as ReadJobFile.
 absl::StatusOr<std::string> ReadJobText(const std::string& path);
 
-// The job as a job file; reading it back gives the same job.
+// Returns the text of a job file that gives the same job when it is read.
 std::string JobToYaml(const v1::JobSpec& job);
 
 }  // namespace tributary

@@ -21,7 +21,7 @@ Transport TransportOf(v1::TransportKind kind) {
   }
 }
 
-// Per element, in a large tensor.
+// Returns the bytes of an element in a large tensor.
 double BytesOf(const Encoding* encoding) {
   constexpr int64_t kElements = 1 << 20;
   TRIBUTARY_CHECK(encoding != nullptr);

@@ -35,8 +35,8 @@ StepCount StepCountOf(const v1::JobSpec& job);
 
 // Whether a plan that began after `start_step` and whose last step is `step`
 // leaves a checkpoint of this step only because it is the last one
-// (checkpoint.at_end). False as well where no job could continue from it:
-// within a round of local_sgd.
+// (checkpoint.at_end). Also false within a round of local_sgd, because no job
+// could continue from such a checkpoint.
 bool LeavesCheckpointAtEnd(const v1::JobSpec& job, int64_t start_step,
                            int64_t step);
 

@@ -9,11 +9,13 @@
 
 namespace tributary {
 
-// The field of the schedule, such as "cosine.t_max", that is not set, so that
-// the schedule lasts as long as the job; empty: there is none.
+// Returns the field, such as "cosine.t_max", that would set the schedule's
+// length but is not set, so that the schedule lasts as long as the job; empty:
+// no such field is unset.
 std::string OpenLength(const v1::ScheduleSpec& spec);
 
-// The schedule with this field, if it is not set, set to the job's steps.
+// Returns the schedule with the field of OpenLength, if any, set to the job's
+// steps.
 v1::ScheduleSpec WithLength(v1::ScheduleSpec spec, int64_t total_steps);
 
 // The learning rate of every optimizer step. A pure function of the step, so

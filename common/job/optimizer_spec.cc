@@ -66,7 +66,7 @@ const std::vector<FieldRule>& CachedRulesOf(const OptimizerKind& kind) {
   return (*all)[&kind - AllOptimizerKinds().data()];
 }
 
-// The value of a number; 0 or 1 of a bool; the number of an enum's value.
+// Returns a number's value, 0 or 1 for a bool, or the number of an enum value.
 double ValueOf(const Message& message, const FieldDescriptor& field) {
   const auto& reflection = *message.GetReflection();
   switch (field.cpp_type()) {
@@ -79,7 +79,7 @@ double ValueOf(const Message& message, const FieldDescriptor& field) {
   }
 }
 
-// Takes the fields of `base` for those that the group does not have.
+// Fills the fields that the group does not have with those of `base`.
 void Inherit(const Message& base, Message* group) {
   const std::unique_ptr<Message> own(group->New());
   own->CopyFrom(*group);
@@ -143,7 +143,7 @@ absl::Status ResolveParameterGroups(const Places& places,
                                     v1::TrainingSpec* training) {
   const v1::OptimizerSpec& base = training->optimizer();
   const std::string kind = OptimizerName(base);
-  if (kind.empty()) return absl::OkStatus();  // an error of its own
+  if (kind.empty()) return absl::OkStatus();  // reported elsewhere
   for (int i = 0; i < training->parameter_groups_size(); ++i) {
     v1::ParameterGroupSpec& group = *training->mutable_parameter_groups(i);
     if (!group.has_optimizer()) {
@@ -152,7 +152,7 @@ absl::Status ResolveParameterGroups(const Places& places,
     }
     const std::string path = ParameterGroupPath(i) + ".optimizer";
     const std::string own = OptimizerName(group.optimizer());
-    if (own.empty()) continue;  // an error of its own
+    if (own.empty()) continue;  // reported elsewhere
     if (own != kind) {
       return places.Error(JoinPath(path, own), path, " must be ", kind,
                           ", as training.optimizer is, got ", own);

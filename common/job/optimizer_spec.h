@@ -16,11 +16,11 @@
 
 namespace tributary {
 
-// The optimizer and the parameter groups of a job file as the kinds of
-// common/optimizer say them.
+// The optimizer and the parameter groups of a job file, as the kinds of
+// common/optimizer define them.
 
-// The rules of the fields of all kinds. Of a message that two kinds share the
-// first kind's rules come first.
+// The rules of the fields of all kinds. If two kinds share a message, the first
+// kind's rules come first.
 std::vector<FieldRule> OptimizerRules();
 
 // Fills the defaults of the kind, which may differ between two kinds with the

@@ -47,8 +47,8 @@ void ResolveData(uint64_t seed, v1::DataSpec* data) {
   if (!data->has_shuffle()) data->mutable_shuffle()->set_seed(seed);
 }
 
-// Leaves the length of a schedule that lasts as long as the job unset, because
-// a resumed job may be longer. LearningRateSchedule sets it.
+// Does not set the length of a schedule that lasts as long as the job, because
+// a resumed job may be longer. LearningRateSchedule sets the length.
 void ResolveSchedule(v1::ScheduleSpec* schedule) {
   v1::WarmupScheduleSpec* const warmup =
       schedule->has_warmup_cosine()   ? schedule->mutable_warmup_cosine()

@@ -28,8 +28,8 @@ enum class JobPart {
   kRecord,  // a whole resolved job, whose files may be gone by now
 };
 
-// Resolves and checks the job. Of a base only what is written is checked, each
-// field on its own. The files of a record are not looked at.
+// Resolves and checks the job. In a kBase only the written fields are checked,
+// each on its own. The files of a kRecord are not looked at.
 absl::Status ResolveJob(const std::string& file_name, JobPart part,
                         Places* places, v1::JobSpec* job);
 
@@ -39,20 +39,20 @@ absl::Status ResolveJob(const std::string& file_name, JobPart part,
 absl::Status ResolveFields(const std::string& file_name, JobPart part,
                            Places* places, v1::JobSpec* job);
 
-// The path of the field whose value the field at `path` of a resolved job takes
-// if the file leaves it out; empty: it takes none.
+// Returns the path of the field from which the field at `path` of a resolved
+// job takes its value if the file leaves it out; empty: from no other field.
 std::string SourceOf(const v1::JobSpec& job, absl::string_view path);
 
-// Whether the field at `path` of a resolved job has its default, and that
-// depends on other fields.
+// Whether the field at `path` of a resolved job has its default, and this
+// default depends on other fields.
 bool HasDependentDefault(const v1::JobSpec& job, absl::string_view path);
 
 // Replaces the model's preset, whose fields must be resolved, by its layers.
 // The layers record the preset's place; their fields are not resolved yet.
 absl::Status ExpandPreset(Places* places, v1::ModelSpec* model);
 
-// "; did you mean "digits.yaml"?" when a file with a similar name lies where
-// `file` was looked for, or nothing.
+// Returns "; did you mean "digits.yaml"?" when the folder of `file` has a file
+// with a similar name, otherwise nothing.
 std::string FileHint(const std::string& file);
 
 // Makes the job's paths absolute, relative to the directory of `file_name`, and

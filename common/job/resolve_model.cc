@@ -193,7 +193,7 @@ absl::Status ExpandGpt(const Places& places, const v1::GptSpec& gpt,
 
 constexpr char kChoices[] = "sequential, mlp, cnn, gpt, resnet";
 
-// "gpt", or empty when the file lists the layers.
+// Returns the preset's key, such as "gpt"; empty when the file lists layers.
 absl::StatusOr<std::string> ChosenPreset(const Places& places,
                                          const v1::ModelSpec& model) {
   std::string chosen;

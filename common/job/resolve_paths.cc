@@ -48,7 +48,7 @@ class PathResolver {
       : folder_(std::filesystem::absolute(file_name, error_).parent_path()),
         places_(places) {}
 
-  // Makes `*file`, the value at `path` in the job, absolute. Empty: not set.
+  // Makes `*file`, the value at `path` in the job, absolute unless it is empty.
   absl::Status Resolve(const std::string& path, std::string* file) {
     if (file->empty()) return absl::OkStatus();
     const std::filesystem::path full = (folder_ / *file).lexically_normal();
@@ -107,7 +107,7 @@ class PathResolver {
     google::protobuf::RepeatedPtrField<std::string> named;
     named.Swap(files);
     for (int i = 0; i < named.size(); ++i) {
-      // A list of one may be written without being a list.
+      // The job may give a single file in place of a list.
       const std::string item = absl::StrCat(path, ".", i);
       const std::string& place = places_.Has(item) ? item : path;
       const std::string full =
@@ -151,9 +151,9 @@ class PathResolver {
     return absl::OkStatus();
   }
 
-  // Call it for every list of files, when all are resolved. InvalidArgument:
-  // its files and those of another list of the source, which are read side by
-  // side, have their names in different orders.
+  // Call this for every list of files after all lists are resolved.
+  // InvalidArgument: the names of its files are in another order than those of
+  // another list of the source, which is read side by side with it.
   absl::Status CheckPairs(const std::string& path,
                           const std::vector<std::string>& files) {
     const std::string source = path.substr(0, path.rfind('.'));

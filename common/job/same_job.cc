@@ -11,7 +11,7 @@
 namespace tributary {
 namespace {
 
-// The first of the differences, a line each; empty: there are none.
+// Returns the first difference; empty if there is none.
 std::string FirstDifference(const v1::JobSpec& earlier,
                             const v1::JobSpec& job) {
   google::protobuf::util::MessageDifferencer differencer;

@@ -7,9 +7,10 @@
 
 namespace tributary {
 
-// How a resolved job differs from one that was resolved earlier, perhaps by an
-// older version, which did not know every field: "training.steps: 100 -> 200".
-// A field that the older one lacks has its default. Empty: they are the same.
+// Returns how a resolved job differs from one that was resolved earlier,
+// perhaps by an older version, which did not know every field, such as
+// "training.steps: 100 -> 200". A field that the earlier job lacks has its
+// default. Empty: the jobs are the same.
 std::string OtherJob(const v1::JobSpec& earlier, const v1::JobSpec& job);
 
 }  // namespace tributary

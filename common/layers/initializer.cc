@@ -29,7 +29,7 @@ float Uniform(uint64_t stream, uint64_t element) {
 
 // Normal with mean 0: the method of Box and Muller.
 float Normal(uint64_t stream, uint64_t element, double std) {
-  // In (0, 1] and [0, 1).
+  // u is in (0, 1] and v in [0, 1).
   const double u = 1 - static_cast<double>(Uniform(stream, 2 * element));
   const double v = static_cast<double>(Uniform(stream, 2 * element + 1));
   return static_cast<float>(std * std::sqrt(-2 * std::log(u)) *
@@ -46,7 +46,7 @@ InitialValues InitialValuesOf(const v1::LayerSpec& layer,
   TRIBUTARY_CHECK(false);  // no layer has such a parameter
 }
 
-// Elements `first` and on.
+// Fills `out` with the elements from `first` on.
 void FillElements(const InitialValues& initial, uint64_t stream, int64_t first,
                   absl::Span<float> out) {
   const float bound = static_cast<float>(initial.bound);

@@ -16,12 +16,12 @@ namespace tributary {
 // deviation; for attention as torch.nn.MultiheadAttention; for norms, weight
 // and running variance 1, bias and running mean 0. Every element is a function
 // of (seed, parameter, element) alone, so that any process computes any part
-// alike. `parameters` is the one that Model made of `spec`; out: all of the
+// alike. `parameters` are those that Model made of `spec`; out: all of the
 // parameter's elements.
 void InitialWeights(const ParameterSpecs& parameters, const v1::ModelSpec& spec,
                     uint64_t seed, int parameter, absl::Span<float> out);
 
-// The same of a slice of the parameter alone; out: the slice's elements.
+// The same for only a slice of the parameter; out: the slice's elements.
 void InitialWeights(const ParameterSpecs& parameters, const v1::ModelSpec& spec,
                     uint64_t seed, int parameter, const ParameterSlice& slice,
                     absl::Span<float> out);

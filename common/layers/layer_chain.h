@@ -16,14 +16,14 @@ namespace tributary {
 // means unknown.
 struct LayerWidth {
   int64_t features = 0;       // the last extent
-  std::string features_path;  // of the number that says so
+  std::string features_path;  // of the field that gives `features`
   int64_t channels = 0;       // of images
   std::string channels_path;
 };
 
-// Checks the layers of a model one after the other: each fits the one before as
-// far as numbers in the job tell (the sizes of images come with the data). The
-// layers' kinds do the checking, with the second group of methods.
+// Checks the layers of a model one after the other: each must fit the one
+// before, as far as numbers in the job tell (the sizes of images come with the
+// data). The layers' kinds do the checking, with the second group of methods.
 class LayerChain {
  public:
   // Both outlive the chain.
@@ -32,28 +32,30 @@ class LayerChain {
 
   absl::Status Check();
 
-  // Behind the last layer that was checked.
+  // The width behind the last layer that was checked.
   const LayerWidth& width() const { return width_; }
-  // The path of the first layer that takes statistics of a batch of samples
-  // with one value a feature, which must have two samples at least; empty:
-  // none.
+  // The path of the first layer that takes statistics of a batch in which each
+  // sample has one value of a feature, so that the batch must have at least two
+  // samples; empty: no layer does.
   const std::string& batch_statistics() const { return batch_statistics_; }
 
   const v1::ModelSpec& model() const { return model_; }
   bool IsFirst(const std::string& path) const;
-  // A sample is a row of vectors, one for each token.
+  // True if a sample is a row of vectors, one for each token.
   bool sequence() const { return sequence_; }
   void set_sequence(bool sequence) { sequence_ = sequence; }
 
-  // InvalidArgument with the place of the value at `path`, the path, the words.
+  // Returns InvalidArgument with the place of the value at `path`, the path and
+  // the words.
   template <typename... Words>
   absl::Status Error(const std::string& path, const Words&... words) const {
     return places_.Error(path, path, words...);
   }
-  // InvalidArgument: something else comes in than the field at `path` wants.
+  // InvalidArgument: the layer before makes another number of features, or of
+  // channels, than the field at `path` wants.
   absl::Status WantFeatures(const std::string& path, int64_t wanted) const;
   absl::Status WantChannels(const std::string& path, int64_t wanted) const;
-  // Set the extents of the output. `path` is the field that says them.
+  // Set the extents of the output. `path` is the field that gives them.
   void SetFeatures(int64_t features, std::string path);
   void SetChannels(int64_t channels, std::string path);
   void ForgetFeatures() { width_.features = 0; }
@@ -61,7 +63,7 @@ class LayerChain {
   void NoteBatchStatistics(const std::string& path) {
     if (batch_statistics_.empty()) batch_statistics_ = path;
   }
-  // Ties a layer to the embedding; false: another one already is.
+  // Ties a layer to the embedding. False if another layer is tied already.
   bool Tie() { return !std::exchange(has_tied_, true); }
 
  private:

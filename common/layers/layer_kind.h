@@ -31,7 +31,7 @@ InitialValues UniformOfFanIn(double fan_in);
 
 // One parameter of one layer.
 struct LayerParameter {
-  std::string name;  // without the layer's: "weight", "out_proj.bias"
+  std::string name;  // without the layer's name: "weight", "out_proj.bias"
   Shape shape;
   InitialValues initial;
   double running_momentum = 0;  // as in ParameterSpec
@@ -42,7 +42,7 @@ enum class LayerCut {
   kWhole,          // every rank computes all of it
   kColumns,        // a linear layer by its outputs, which stay cut
   kGatherColumns,  // the same, but all ranks get all outputs
-  kWithin,         // an elementwise layer of what stays cut
+  kWithin,         // an elementwise layer whose input is cut and stays cut
   kRows,           // a linear layer by its inputs: the outputs are summed
   kHeads,          // attention by heads: the outputs are summed
   kVocabulary,     // an embedding by tokens: the outputs are summed
@@ -62,14 +62,14 @@ struct LayerMemory {
 // an addition are two FLOPs (docs/parallelism.md has the table).
 //
 // These FLOPs are part of the plan of a job: CutStages places the borders of
-// pipeline stages by them. Another number moves borders, and then the
+// pipeline stages by them. A different number moves borders, and with them the
 // parameters that workers declare: two releases whose numbers differ cannot
 // share a job.
 struct LayerNumbers {
   Shape output_shape;
   double forward_flops = 0;
   double backward_flops = 0;        // without the gradient of its input
-  double input_gradient_flops = 0;  // of that gradient
+  double input_gradient_flops = 0;  // of the gradient of its input
   int64_t own_elements = 0;      // kept for backward beside inputs and outputs
   int64_t scratch_elements = 0;  // shared by all layers
 };
@@ -78,22 +78,22 @@ struct LayerNumbers {
 struct LayerInput {
   Shape shape;         // of one sample
   bool first = false;  // the layer is the model's first
-  // The model's parameters before this layer, by which it may tie itself to
-  // one.
+  // The model's parameters before this layer; the layer may tie itself to one
+  // of them.
   const ParameterSpecs* earlier = nullptr;
 };
 
 // A kind of layer, apart from any device: one class for each member of
 // LayerSpec, one file of common/layers/kinds for each family. All are pure
 // functions of the layer's message, whose defaults are filled in
-// (ResolveLayer). A residual is no kind: its layers are.
+// (ResolveLayer). A residual has no kind; each of its layers has.
 class LayerKind {
  public:
   virtual ~LayerKind() = default;
 
   // Ranges and defaults of the message's fields.
   virtual absl::Span<const FieldRule> rules() const { return {}; }
-  // Fills in what depends on other fields.
+  // Fills in the defaults that depend on other fields.
   virtual void FillDependentDefaults(v1::LayerSpec*) const {}
 
   // Checks the layer by itself and against what the job file says of its input,
@@ -104,22 +104,23 @@ class LayerKind {
                              LayerChain* /*chain*/) const {
     return absl::OkStatus();
   }
-  // The number of features that it wants of its input, and the field that says
-  // so, ".in"; 0: it takes any.
+  // Returns the number of features that the layer wants of its input, and sets
+  // the field that gives it, such as ".in"; 0: the layer takes any number.
   virtual int64_t WantedFeatures(const v1::LayerSpec&,
                                  std::string* /*field*/) const {
     return 0;
   }
-  // As many features come out as go in.
+  // True if as many features come out as go in.
   virtual bool keeps_features() const { return elementwise(); }
-  // The input is token ids; such a layer is the model's first.
+  // True if the input is token ids; such a layer is the model's first.
   virtual bool takes_tokens() const { return false; }
 
-  // In forward order.
+  // The layer's parameters in forward order.
   virtual std::vector<LayerParameter> Parameters(const v1::LayerSpec&) const {
     return {};
   }
-  // The name of an earlier layer's parameter that it uses too; "": none.
+  // The name of an earlier layer's parameter that this layer uses too; "": it
+  // uses none.
   virtual std::string TiedTo(const v1::LayerSpec&) const { return ""; }
 
   // InvalidArgument says what the layer wants and what it gets.
@@ -129,10 +130,11 @@ class LayerKind {
 
   // ---- tensor parallelism (Shoeybi et al. 2019)
 
-  // Every output element depends on the input element at its place alone.
+  // True if every output element depends only on the input element at its
+  // place.
   virtual bool elementwise() const { return false; }
-  // The inputs and outputs of a linear layer, which can be cut by either, so
-  // that two of them make a pair; 0 and 0 of other kinds.
+  // The inputs and outputs of a linear layer. It can be cut by either, so that
+  // two linear layers make a pair. 0 and 0 for other kinds.
   struct Product {
     int64_t in = 0;
     int64_t out = 0;
@@ -144,28 +146,28 @@ class LayerKind {
   virtual int64_t ExtentToCut(const v1::LayerSpec&, int /*ranks*/) const {
     return 0;
   }
-  // The part of a parameter that a rank holds which has [begin, end) of the cut
-  // extent.
+  // The part of a parameter that the rank with [begin, end) of the cut extent
+  // holds.
   virtual ParameterSlice SliceOf(const std::string& /*parameter*/,
                                  LayerCut /*cut*/, int64_t /*begin*/,
                                  int64_t /*end*/) const {
     return {};
   }
-  // Which number of the layer must be a multiple of the ranks: its field,
-  // ".heads", and value; 0: none.
+  // Returns the number of the layer that must be a multiple of the ranks, and
+  // sets its field, such as ".heads"; 0: no number must.
   virtual int64_t MultipleOfRanks(const v1::LayerSpec&,
                                   std::string* /*field*/) const {
     return 0;
   }
 };
 
-// The kind of a layer; null of one that has none and of a residual.
+// Returns the kind of a layer; null for a residual or a layer without a kind.
 const LayerKind* KindOf(const v1::LayerSpec& layer);
 
 // The rules of all kinds.
 std::vector<FieldRule> LayerRules();
 
-// "linear", as the job file writes it; "?" of a layer without a kind.
+// The kind's name in the job file, such as "linear"; "?" without a kind.
 std::string LayerKindName(const v1::LayerSpec& layer);
 
 // Fills in all defaults, also of the layers within a residual.
@@ -176,7 +178,7 @@ v1::LayerSpec Resolved(const v1::LayerSpec& layer);
 // InvalidArgument: a number of the resolved layer is out of its field's range.
 absl::Status CheckLayerFields(const v1::LayerSpec& layer);
 
-// "[3, 28, 28]".
+// Returns a shape as text, such as "[3, 28, 28]".
 std::string SampleText(const Shape& shape);
 
 // Filled by common/layers/kinds.

@@ -69,7 +69,7 @@ class ModelWalk {
 };
 
 // As worker/train/model/layer_stack.cc: an array that some backward pass reads
-// is kept, a layer may overwrite any other one that it can.
+// is kept; a layer that can work in place may overwrite any other array.
 void PlaceActivations(const std::vector<LayerFacts>& layers, Stack* stack) {
   bool kept = true;  // the input
   for (size_t i = 0; i < layers.size(); ++i) {
@@ -84,8 +84,9 @@ void PlaceActivations(const std::vector<LayerFacts>& layers, Stack* stack) {
   }
 }
 
-// Likewise: gradients of activations take turns in two arrays. Backward ends at
-// the first layer that has parameters, whose input needs no gradient.
+// As layer_stack.cc, too: gradients of activations take turns in two arrays.
+// Backward ends at the first layer with parameters, whose input needs no
+// gradient.
 void PlaceGradients(const std::vector<LayerFacts>& layers, bool branch,
                     Stack* stack) {
   size_t last = 0;

@@ -20,23 +20,23 @@ struct LayerCost {
   std::string kind;  // "linear", as the job file writes it
   Shape input_shape;
   Shape output_shape;
-  // Tensors of ModelParameters that it owns, and their elements. A tied layer
-  // owns none.
+  // The tensors of ModelParameters that the layer owns, and their elements. A
+  // tied layer owns none.
   int first_parameter = 0;
   int num_parameters = 0;
   int64_t parameter_elements = 0;
 
   double forward_flops = 0;
-  // Also of a layer whose input needs no gradient, which computes less.
+  // Less for a layer whose input needs no gradient.
   double backward_flops = 0;
-  // Memory from the forward pass to the end of the layer's backward pass: its
-  // output, unless that stands in its input's place, and what else it keeps.
+  // Memory from the forward pass to the end of the layer's backward pass: the
+  // output, unless it overwrites the input, and all else that the layer keeps.
   // Four bytes each.
   int64_t kept_elements = 0;
-  // Memory that backward passes need for gradients within, of residuals.
+  // Memory that a residual's backward passes need for gradients within it.
   int64_t workspace_elements = 0;
 
-  // A residual's layers; its numbers above are those of all within.
+  // A residual's layers; the residual's numbers above include theirs.
   std::vector<LayerCost> body;
   std::vector<LayerCost> shortcut;
 
@@ -44,7 +44,7 @@ struct LayerCost {
 };
 
 struct ModelCosts {
-  v1::ModelSpec model;            // whose costs they are
+  v1::ModelSpec model;            // the model that has these costs
   std::vector<LayerCost> layers;  // of model.sequential, in forward order
   std::vector<int64_t> parameter_sizes;  // elements of ModelParameters' tensors
   // Memory of gradients that pass between layers, and the largest scratch.

@@ -12,14 +12,14 @@ namespace tributary {
 
 // The parameters of a model in forward order, named as
 // torch.nn.Sequential names them, layers without parameters counted: "0.weight"
-// [out, in] and "0.bias" [out] of a linear layer, "3.body.0.weight" of one
-// within a residual. Running averages are among them. Looks at nothing but the
-// layers and checks nothing.
+// [out, in] and "0.bias" [out] of a linear layer, "3.body.0.weight" of a layer
+// within a residual. Running averages are included. Depends only on the layers
+// and checks nothing.
 ParameterSpecs ModelParameters(const v1::ModelSpec& model);
 
-// The layer that a parameter of ModelParameters belongs to, and what it is
-// called there: "3.body.0.weight" is the "weight" of layer 0 in the body of
-// layer 3.
+// The layer that a parameter of ModelParameters belongs to, and the parameter's
+// name in that layer: "3.body.0.weight" is the "weight" of layer 0 in the body
+// of layer 3.
 std::pair<const v1::LayerSpec*, std::string> LayerOfParameter(
     const v1::ModelSpec& model, absl::string_view name);
 

@@ -7,13 +7,15 @@
 
 namespace tributary {
 
-// FLOPs of an exponential with what is around it.
+// FLOPs of an exponential and the operations around it.
 inline constexpr double kExponential = 10;
-// FLOPs an element of a normalization: its statistics, and their derivative.
+// FLOPs per element of a normalization, for its statistics and (backward) for
+// their derivative.
 inline constexpr double kNormalize = 8;
 inline constexpr double kNormalizeBackward = 12;
 
-// In double: the numbers of a layer that does not fit may exceed 2^63.
+// Multiplies in double: the numbers of a layer that does not fit may exceed
+// 2^63.
 inline double Elements(const Shape& shape) {
   double elements = 1;
   for (int64_t extent : shape) elements *= static_cast<double>(extent);
@@ -28,7 +30,7 @@ absl::Status WantsSamples(const Shape& input, const Words&... words) {
                                                  SampleText(input)));
 }
 
-// A linear layer's numbers, also of one that has its weight elsewhere.
+// The numbers of a linear layer, also of one that uses another layer's weight.
 absl::StatusOr<LayerNumbers> ProductNumbers(const LayerInput& input, int64_t in,
                                             int64_t out, bool bias);
 

@@ -56,7 +56,7 @@ int TensorCuts::CutPair(const Layers& layers, int first,
   return second;
 }
 
-// Tied heads, and what comes of the last layer's outputs.
+// Cuts tied heads, and decides whether the last layer's outputs stay cut.
 void TensorCuts::CutHead(const v1::ModelSpec& model, bool cut_logits) {
   const Layers& layers = model.sequential();
   for (int i = 0; i < layers.size(); ++i) {
@@ -89,8 +89,8 @@ int64_t TensorCuts::ExtentOf(const std::string& layer) const {
 
 ParameterSlice TensorCuts::SliceOf(const std::string& parameter,
                                    int rank) const {
-  // The longest name of a layer that the parameter's begins with is its own:
-  // no layer with parameters has others within it.
+  // The parameter belongs to the layer with the longest name that begins the
+  // parameter's name: no layer with parameters has others within it.
   size_t dot = parameter.rfind('.');
   auto found = cuts_.end();
   while (dot != std::string::npos && found == cuts_.end()) {

@@ -20,8 +20,8 @@ namespace tributary {
 //    16 of them, and its outputs are gathered;
 //  - attention is cut by heads, an embedding by tokens;
 //  - a tied head is cut as its embedding is;
-//  - the outputs of the last layer stay cut, if it is a head of either kind and
-//    the loss takes them so (`cut_logits`);
+//  - the outputs of the last layer stay cut, if it is a linear layer without a
+//    pair or a tied head, and the loss takes them so (`cut_logits`);
 //  - all else is computed by every rank.
 // Extents are cut by EvenCut. Looks at nothing but the layers.
 class TensorCuts {
@@ -33,10 +33,10 @@ class TensorCuts {
 
   // The cut of the layer named "3" or "3.body.0".
   LayerCut CutOf(const std::string& layer) const;
-  // The extent that is cut of a cut layer, as it is of the whole layer;
-  // of attention its dim. 0 of one that is whole.
+  // The extent that is cut, in the whole layer; for attention its dim. 0 for a
+  // layer that is not cut.
   int64_t ExtentOf(const std::string& layer) const;
-  // How many outputs the last layer has where they stay cut, else 0.
+  // The number of the last layer's outputs if they stay cut, else 0.
   int64_t cut_outputs() const { return cut_outputs_; }
 
   // The slice that `rank` holds of this parameter, "3.body.0.weight".

@@ -67,7 +67,7 @@ absl::StatusOr<std::array<int64_t, 2>> PlaneBehind(const PlaneWindow& window,
           "kernel, stride and dilation must be from 1 to ", kMaxSide,
           ", padding from 0, for images of at most as many rows and columns"));
     }
-    // Not by the output's extent: division cuts towards zero.
+    // Checked before the division, which rounds a negative number towards zero.
     const int64_t over = extent + 2 * padding - dilation * (kernel - 1) - 1;
     if (over < 0) {
       return absl::InvalidArgumentError(absl::StrCat(

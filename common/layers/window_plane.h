@@ -11,8 +11,8 @@
 
 namespace tributary {
 
-// A kernel, stride, padding or dilation, [height, width]; one number stands for
-// both, none for `otherwise`.
+// Returns a kernel, stride, padding or dilation as [height, width]. One number
+// stands for both; without numbers both are `otherwise`.
 std::array<int64_t, 2> PairOf(
     const google::protobuf::RepeatedField<int64_t>& numbers, int64_t otherwise);
 
@@ -20,7 +20,7 @@ std::array<int64_t, 2> PairOf(
 absl::Status CheckPair(const LayerChain& chain, const std::string& path,
                        const google::protobuf::RepeatedField<int64_t>& numbers);
 
-// The channels of a sample [channels, height, width]; [height, width] is one.
+// The channels of a sample [channels, height, width]; 1 for [height, width].
 absl::StatusOr<int64_t> ChannelsOf(const Shape& input);
 
 // A window that moves over the planes of a sample, [height, width] each.
@@ -32,11 +32,12 @@ struct PlaneWindow {
 };
 
 PlaneWindow WindowOf(const v1::Conv2dSpec& conv);
-// A pool moves by its kernel where its stride is not said.
+// A pool without a stride moves by its kernel.
 PlaneWindow WindowOf(const v1::MaxPoolSpec& pool);
 PlaneWindow WindowOf(const v1::AvgPoolSpec& pool);
 
-// Height and width of what the window makes of the last two extents of `input`.
+// The height and width of the window's output for the last two extents of
+// `input`.
 absl::StatusOr<std::array<int64_t, 2>> PlaneBehind(const PlaneWindow& window,
                                                    const Shape& input);
 

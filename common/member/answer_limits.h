@@ -12,8 +12,8 @@ namespace tributary {
 // for each kind of answer that grows with the job.
 inline constexpr size_t kMaxAnswerBytes = size_t{72} << 20;
 
-// GetPlan: the names and shapes of the parameters. The rest is left for the
-// addresses of the servers and the paths of checkpoints.
+// GetPlan: the names and shapes of the parameters. The remaining 1 MiB is for
+// the addresses of the servers and the paths of checkpoints.
 inline constexpr size_t kMaxPlanBytes = kMaxAnswerBytes - (size_t{1} << 20);
 
 // Exchange: what a rank sends to each other rank of its group.

@@ -19,10 +19,10 @@
 namespace tributary {
 namespace {
 
-// How long a new connection may take that shows why nobody answered.
+// Time limit of the connection attempt that finds out why nobody answered.
 constexpr absl::Duration kProbe = absl::Milliseconds(500);
 
-// The first hold of a call with `waits`, so that it is soon called.
+// The first hold of a call with `waits`: short, so that `waits` is called soon.
 constexpr absl::Duration kFirstHold = absl::Milliseconds(200);
 
 std::shared_ptr<grpc::Channel> Connect(

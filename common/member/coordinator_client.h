@@ -22,8 +22,8 @@
 
 namespace tributary {
 
-// Whether the same call may succeed later: the coordinator did not answer, or
-// it is short of threads at the moment.
+// True when the same call may succeed later, because the coordinator did not
+// answer or is short of threads at the moment.
 bool MayPass(const absl::Status& status);
 
 // Calls the coordinator and retries while it cannot be reached, until it
@@ -51,7 +51,8 @@ class CoordinatorClient {
     SimulatedHost* simulated = nullptr;  // makes the attempts instead of gRPC
   };
 
-  // Gets the coordinator's answer after it held a call until its timeout.
+  // Called with the coordinator's answer each time that the coordinator has
+  // held a call until its timeout.
   using Waits = std::function<void(const absl::Status&)>;
 
   // Does not connect yet. InvalidArgument when `address` is not a host:port.
@@ -83,7 +84,7 @@ class CoordinatorClient {
   absl::StatusOr<v1::JobStatusResponse> GetJobStatus(absl::Duration timeout);
   absl::StatusOr<v1::StopJobResponse> StopJob(const v1::StopJobRequest& request,
                                               absl::Duration timeout);
-  // With `after`, waits up to `timeout` for the checkpoint.
+  // With `request.after`, waits up to `timeout` for the checkpoint.
   absl::StatusOr<v1::TakeCheckpointResponse> TakeCheckpoint(
       v1::TakeCheckpointRequest request, absl::Duration timeout);
 
@@ -114,7 +115,7 @@ class CoordinatorClient {
   absl::StatusOr<Response> HeldCall(Method<Request, Response> method,
                                     Request request, absl::Duration timeout,
                                     const Waits& waits = nullptr);
-  // Why nobody answered; `why`: the error of the last attempt.
+  // Says why the coordinator did not answer. why: the last attempt's error.
   std::string Reason(const absl::Status& why) const;
   absl::Status Unreachable(int64_t since_micros, const absl::Status& why) const;
   // Pauses after attempt number `attempt` (from 1), at most until a connection

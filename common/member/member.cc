@@ -16,10 +16,10 @@
 namespace tributary {
 namespace {
 
-// Duration of one call for a plan. After it the wait is logged and the call
-// repeated.
+// Duration of one call for a plan. After a call without a plan, the wait is
+// logged and the call is repeated.
 constexpr absl::Duration kPlanChunk = absl::Seconds(30);
-constexpr absl::Duration kSilence = absl::Seconds(5);  // reported from then on
+constexpr absl::Duration kSilence = absl::Seconds(5);  // reported after this
 
 }  // namespace
 
@@ -145,8 +145,8 @@ bool Member::WakeLocked() const {
   return leaving_ || state_.Urgent() || (trace_ && trace_sender_.Urgent());
 }
 
-// Repeats the registration with the arithmetic added. It is not known at first,
-// because the device depends on both the job and the rank.
+// Repeats the registration with the arithmetic, which is not known at the first
+// registration, because the device depends on both the job and the rank.
 absl::StatusOr<bool> Member::DeclareArithmetic(const std::string& arithmetic) {
   v1::RegisterRequest request = registration_;
   request.set_wanted_index(index());
@@ -261,7 +261,7 @@ void Member::Follow(const Decide& decide) {
 }
 
 void Member::FollowLocked(const Decide& decide) {
-  // No deadline of its own, because the heartbeats have one.
+  // This wait needs no deadline, because the heartbeats have one.
   while (!decide(state_, options_.clock->NowMicros())) {
     const auto heard = [this, answers = state_.answers()]()
                            ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {

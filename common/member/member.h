@@ -51,16 +51,16 @@ class Member {
   uint64_t job_id() const { return place_.job_id(); }
   absl::Duration lease() const { return absl::Milliseconds(place_.lease_ms()); }
   const v1::JobSpec& job() const { return place_.job(); }
-  // The step of the checkpoint that the job goes on from; 0: it begins.
+  // The step of the checkpoint from which the job continues; 0: from none.
   int64_t start_step() const { return place_.start_step(); }
   // How the job had taken its training rows when this member joined; empty:
   // unknown. InvalidArgument: the coordinator's answer contradicts itself.
   absl::StatusOr<DataCourse> Course() const;
-  // For calls to servers: this process's, with the ticket of its place.
+  // This process's proof with the ticket of its place, for calls to servers.
   CallerProof proof() const;
   // The key with which a server checks the tickets of its callers.
   const std::string& job_key() const { return place_.job_key(); }
-  // With which the job's checkpoints get keyed checksums; empty: they get none.
+  // The key of the checksums of the job's checkpoints; empty: no keyed ones.
   const std::string& checkpoint_key() const { return place_.checkpoint_key(); }
 
   // Reports what this worker's bits depend on (kernels/device.h, ArithmeticOf).
@@ -118,15 +118,15 @@ class Member {
   //   otherwise    end() of the job: exit 1
   absl::Status BeginStep(int64_t step);
 
-  // This worker's program takes no step after the one that it began last. Waits
-  // until the coordinator knows where the job ends, as BeginStep does.
+  // Reports that the program takes no step after the one that it began last.
+  // Waits until the coordinator knows where the job ends, as BeginStep does.
   //   OK           after that step: finish (MemberState::Finish)
   //   OutOfRange   another rank has begun a later step, which this one lacks
   //   FailedPrecondition  there is a new plan: fetch it
   //   otherwise    end() of the job
   absl::Status EndProgram();
 
-  // Cheap: the next heartbeat carries it. In order, from 1, without gaps.
+  // Queues the report of a step, from 1 without gaps, for the next heartbeat.
   void ReportStep(const v1::StepReport& report);
 
   // Reports a checkpoint file that this member wrote, or why there is none.
@@ -188,7 +188,7 @@ class Member {
   MemberDisplay display_;
   ResultSender results_;
   const std::unique_ptr<TraceRecorder> trace_;  // or null
-  TraceSender trace_sender_;  // if there is a recorder; of the heartbeat thread
+  TraceSender trace_sender_;  // used if trace_ is set, by the heartbeat thread
 
   mutable absl::Mutex mu_;
   MemberState state_ ABSL_GUARDED_BY(mu_);

@@ -19,7 +19,7 @@ class MemberDisplay {
   std::string waiting_for() const;
 
   void SetBytes(uint64_t sent, uint64_t received);
-  // The device that it computes on: "cpu", "cuda: NVIDIA H200".
+  // The device that this member computes on: "cpu", "cuda: NVIDIA H200".
   void SetDevice(std::string device);
 
   void Fill(v1::HeartbeatRequest* request) const;

@@ -34,7 +34,7 @@ struct MemberCallbacks {
 struct MemberTimeouts {
   static constexpr absl::Duration kJoin = absl::Seconds(60);
   static constexpr absl::Duration kLost = absl::Seconds(30);
-  // For a coordinator that is not up, or has no free place.
+  // How long to wait for a coordinator that is not up or has no free place.
   absl::Duration join = kJoin;
   // The coordinator counts as lost when it has not answered for this long.
   absl::Duration lost = kLost;
@@ -45,7 +45,7 @@ struct MemberOptions {
   std::string coordinator;  // host:port
   v1::Role role = v1::ROLE_UNSPECIFIED;
   std::string address;          // of a server: host:port for the workers
-  std::string metrics_address;  // host:port of its metrics; empty: none
+  std::string metrics_address;  // host:port of its metrics; empty: no metrics
   std::string instance;         // empty: made of host, pid and a random number
   std::optional<uint32_t> wanted_index;  // this place only; none: any
   const Clock* clock = &Clock::Real();

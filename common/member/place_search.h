@@ -32,7 +32,7 @@ class PlaceSearch {
   static bool Waits(const absl::Status& error) {
     return absl::IsUnavailable(error) || absl::IsAlreadyExists(error);
   }
-  // The pause after a call with this error; none: there is no further call.
+  // The pause after a call with this error; nullopt: no further call is made.
   std::optional<absl::Duration> After(const absl::Status& error,
                                       absl::Duration now) const {
     if (!Waits(error) || now - start_ >= timeout_) return std::nullopt;

@@ -10,13 +10,13 @@
 
 namespace tributary {
 
-// The report of the result of writing this member's file of a checkpoint under
-// that plan.
+// Makes the report that says whether this member's file of a checkpoint was
+// written. plan_epoch: the plan under which it was written.
 v1::CheckpointReport ReportOf(const WrittenSnapshot& written,
                               const std::vector<std::string>& state_names,
                               uint64_t plan_epoch);
-// The report that the checkpoint which the plan starts from cannot be read. No
-// file is written for a plan's start step, so a report of this step is about
+// Makes the report that the checkpoint at the start of the plan cannot be read.
+// No file is written for a plan's start step, so a report of this step is about
 // the file that was read.
 v1::CheckpointReport UnreadableReport(const absl::Status& why,
                                       const v1::Plan& plan);

@@ -20,7 +20,7 @@ namespace tributary {
 class ResultSender {
  public:
   // Evaluations that are kept for another coordinator; the oldest is dropped
-  // first. A coordinator gives up older ones, too (Evaluations::kMaxOpen).
+  // first. A coordinator drops its oldest ones, too (Evaluations::kMaxOpen).
   static constexpr size_t kMaxKept = 16;
 
   // The client must outlive it. place: the worker's.
@@ -45,14 +45,13 @@ class ResultSender {
                                 const v1::EvaluationPart& part,
                                 Set set = Set::kEvaluated);
 
-  // A coordinator of this term has answered a heartbeat. If it has replaced
-  // another one, sends it the parts that only its predecessor had, in the order
-  // of steps, before any later part. Otherwise a later evaluation could become
-  // complete, which ends the wait for an earlier one. For the heartbeat thread.
-  // OK: the coordinator has the parts, or refuses them for good; another error:
-  // call again.
+  // The heartbeat thread calls this when a coordinator of this term has
+  // answered. A new coordinator first gets the parts that only its predecessor
+  // had, in the order of steps: if a later evaluation became complete before
+  // them, that would end the wait for an earlier one. OK: the coordinator has
+  // the parts, or refuses them for good; another error: call again.
   absl::Status Follow(uint64_t term);
-  // Follow is not called any more: ends every wait.
+  // Ends every wait. Call it when Follow is not called any more.
   void Close();
 
  private:
@@ -61,7 +60,8 @@ class ResultSender {
   // Sends a part, which counts only if no other coordinator has taken over
   // meanwhile. Aborted: another coordinator has taken over, or is taking over.
   absl::Status Send(const v1::ReportEvaluationRequest& request);
-  // Keeps a part that was taken, and drops those of saved evaluations.
+  // Keeps a part that the coordinator has taken, and drops the parts of
+  // evaluations that it has saved.
   void Keep(const v1::ReportEvaluationRequest& request,
             const v1::ReportEvaluationResponse& response)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -71,7 +71,7 @@ class ResultSender {
   const uint64_t incarnation_;
 
   absl::Mutex mu_;
-  uint64_t term_ ABSL_GUARDED_BY(mu_);  // that later parts are sent with
+  uint64_t term_ ABSL_GUARDED_BY(mu_);  // sent with later parts
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
   // Parts that a coordinator has taken but has not yet reported as saved.
   std::map<Key, v1::ReportEvaluationRequest> kept_ ABSL_GUARDED_BY(mu_);

@@ -17,12 +17,13 @@ class SimulatedHost {
   virtual ~SimulatedHost() = default;
   virtual std::string name() const = 0;
   virtual int64_t pid() const = 0;
-  // One attempt to call the coordinator. The type of the request names the
-  // method. A client that is cancelled meanwhile waits for the end of it.
+  // Makes one attempt to call the coordinator. The type of the request names
+  // the method. A client that is cancelled meanwhile waits until the attempt
+  // ends.
   virtual absl::Status Call(const google::protobuf::Message& request,
                             absl::Duration timeout,
                             google::protobuf::Message* response) = 0;
-  // From 0 up to 1, for the pauses between attempts.
+  // A random number from 0 up to 1, for the pauses between attempts.
   virtual double Chance() = 0;
 };
 

@@ -11,12 +11,12 @@
 
 namespace tributary {
 
-// Tells the coordinator at host:port what a program sets of its job
-// (SubmitJobRequest). Waits up to `timeout` for a coordinator that is not up
-// yet, and while its port passes from the intake to the coordinator. Call it
-// before Member::Join. Unavailable: no coordinator answered. InvalidArgument: a
-// setting, which the message names. FailedPrecondition: the job has a model of
-// its own.
+// Sends a program's settings of its job (SubmitJobRequest) to the coordinator
+// at host:port. Waits up to `timeout` for a coordinator that is not up yet, and
+// while its port passes from the intake to the coordinator. Call it before
+// Member::Join. Unavailable: no coordinator answered. InvalidArgument: a
+// setting is wrong; the message names it. FailedPrecondition: the job has a
+// model of its own.
 absl::Status SubmitJob(const std::string& coordinator,
                        const std::vector<std::string>& settings,
                        absl::Duration timeout, const CallerProof& proof = {},

@@ -40,7 +40,7 @@ v1::RegisterRequest MakeRegistration(const Member::Options& options) {
   return request;
 }
 
-// A last call with less time may end before its answer.
+// A last call with a shorter timeout may end before its answer arrives.
 constexpr absl::Duration kShortCall = absl::Seconds(1);
 
 absl::StatusOr<v1::RegisterResponse> TakePlace(
@@ -63,7 +63,7 @@ absl::StatusOr<v1::RegisterResponse> TakePlace(
     } else if (timeout >= kShortCall) {
       refusal = absl::OkStatus();
     } else if (!refusal.ok()) {
-      // Tells more than that no answer came in so short a time.
+      // The refusal says more than that no answer came in so short a time.
       status = refusal;
     }
     const double seconds = absl::ToDoubleSeconds(now() - search.start());

@@ -51,7 +51,7 @@ void TraceSender::TakeEvents() {
 void TraceSender::Fill(v1::HeartbeatRequest* request, int64_t now_micros) {
   reported_ = false;
   const std::optional<ClockOffset::Estimate> estimate = offset_.At(now_micros);
-  if (!estimate) return;  // the first answer brings one
+  if (!estimate) return;  // the first answer brings an estimate
   TakeEvents();
   const TraceRecorder::Counts counts = recorder_->counts();
   if (unsent_.events().empty() && counts.dropped == told_dropped_) return;

@@ -21,7 +21,7 @@ std::unique_ptr<TraceRecorder> MakeTraceRecorder(const v1::JobSpec& job);
 class TraceSender {
  public:
   static constexpr size_t kMaxEvents = 4096;  // of a heartbeat
-  // As many waiting events are sent without waiting for the next heartbeat.
+  // So many waiting events are sent at once, before the next heartbeat is due.
   static constexpr size_t kUrgentEvents = 1024;
 
   // `recorder` must outlive the sender. clock_id: see MonotonicClockId.

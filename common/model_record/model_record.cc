@@ -25,7 +25,7 @@ constexpr char kMetrics[] = "metrics";
 constexpr char kWeightsSha256[] = "weights_sha256";
 constexpr char kBestWeightsSha256[] = "best_weights_sha256";
 
-// Whether a program trained the run's model, by the run's job.yaml.
+// True when the run's job.yaml says that a program trained the run's model.
 bool IsOfProgram(const std::string& run) {
   std::ifstream job(run + "/job.yaml");
   for (std::string line; std::getline(job, line);) {

@@ -13,7 +13,7 @@
 namespace tributary {
 
 // model.json of a run directory (docs/run-directory.md#modeljson): what is
-// needed, beside the weights, to use the model.
+// needed, besides the weights, to use the model.
 
 inline constexpr char kModelFile[] = "/model.json";
 inline constexpr int kModelFormatVersion = 1;
@@ -26,13 +26,13 @@ struct ModelMetrics {
   std::map<std::string, double> test;
   std::map<std::string, double> validation = {};  // empty: there is none
   std::string weights_sha256;
-  std::string best_weights_sha256 = {};  // empty: there are no best ones
+  std::string best_weights_sha256 = {};  // empty: no best weights were kept
 };
 
 // The meaning of the model's outputs, by the loss.
 v1::OutputKind OutputKindOf(const v1::LossSpec& loss);
 
-// The text of model.json. `metrics`: nullopt: the run has not ended.
+// The text of model.json. metrics: nullopt while the run has not ended.
 std::string ModelRecordJson(const v1::ModelRecord& record,
                             const std::optional<ModelMetrics>& metrics);
 
@@ -45,8 +45,8 @@ absl::StatusOr<v1::ModelRecord> ParseModelRecord(const std::string& file,
 // ParseModelRecord of the file in a run directory. NotFound: it has none.
 absl::StatusOr<v1::ModelRecord> ReadModelRecord(const std::string& run);
 
-// The checksum of the run's weights of its last step, or of its best ones, in
-// its model.json; empty: it records none, as before the run ends.
+// Reads from the run's model.json the checksum of the weights of the last step,
+// or of the best ones. Empty: none is recorded, as before the run ends.
 std::string RecordedWeightsSha256(const std::string& run, bool of_best);
 
 }  // namespace tributary

@@ -75,7 +75,7 @@ bool IsWritten(const Message& message, const FieldDescriptor* field) {
 
 std::string MessageJson(const Message& message, size_t indent);
 
-// Writes entries on one line if they fit, and else each on its own.
+// Writes all entries on one line if they fit, otherwise one entry a line.
 std::string Enclose(const char* ends, const std::vector<std::string>& entries,
                     size_t indent, bool one_line) {
   const std::string line =

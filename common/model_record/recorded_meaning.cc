@@ -32,7 +32,7 @@ Names Numbers(size_t count) {
   return names;
 }
 
-// "e" or "U+00E9"; of bytes likewise.
+// The name of each token, "e" or "U+00E9", also when the tokens are bytes.
 Names RecordedTokens(const v1::Preprocessing& preprocessing) {
   Names names;
   for (const int32_t token : preprocessing.text().vocabulary()) {
@@ -64,8 +64,8 @@ Names RecordedInputs(const v1::Preprocessing& preprocessing, bool by_place) {
   return names;
 }
 
-// Whether the rows have classes and a label is the name of one. A label of npy
-// or idx is only a position.
+// True when the outputs are classes and each label of the data is the name of
+// one. A label of npy or idx is only a position.
 bool NamesClasses(v1::OutputKind output, absl::string_view source) {
   return output != v1::OUTPUT_KIND_NUMBERS && source == "csv";
 }
@@ -76,7 +76,7 @@ const char* KindText(PlacedNames::Kind kind) {
                                              : "input";
 }
 
-// The harm that another name at a place does.
+// Says what goes wrong when the name at a place is another one.
 const char* EffectText(PlacedNames::Kind kind) {
   return kind == PlacedNames::Kind::kClass
              ? ", so its output would be that of another class"
@@ -85,8 +85,8 @@ const char* EffectText(PlacedNames::Kind kind) {
              : ", so it would be taken for another one";
 }
 
-// Whether two names say that they are of different things. A column without a
-// name, "#2", says so only of another one.
+// True when two names are certainly of different things. A column without a
+// name, "#2", differs only from another column without a name.
 bool AreOthers(const std::string& before, const std::string& now) {
   if (before.empty() || now.empty()) return false;
   return before != now && (before[0] == '#') == (now[0] == '#');
@@ -135,8 +135,8 @@ std::string ScaleText(const Scale& scale) {
                       std::abs(scale.center), ") / ", scale.deviation);
 }
 
-// Whether the means are further apart, in the smaller deviation, or the
-// deviations have a greater ratio, than two tables of one kind have.
+// True when the distance of the means, in units of the smaller deviation, or
+// the ratio of the deviations is greater than in two tables of one kind.
 bool AreFarApart(const Scale& a, const Scale& b, bool same_kind) {
   const double shift = same_kind ? 1 : 0.1;
   const double ratio = same_kind ? 4 : 1.1;
@@ -169,7 +169,7 @@ std::vector<PlacedNames> PlacedNamesOf(const v1::ModelRecord& before,
        RecordedInputs(now, by_place)}};
 }
 
-// The first place of a name in `now` that has another place in `before`.
+// The first place in `now` of a name that has another place in `before`.
 std::optional<size_t> FirstMoved(const Names& before, const Names& now) {
   absl::flat_hash_map<std::string, size_t> places;
   for (size_t i = 0; i < before.size(); ++i) places.try_emplace(before[i], i);
@@ -211,7 +211,8 @@ std::string ScaleDifference(const v1::ModelRecord& before,
   const v1::NumericFeatures& is = now.numeric();
   const PlacedNames names =
       PlacedNamesOf(before, before.output(), now).back();  // kInput
-  // Numbers are usually in the unit of bytes that are divided.
+  // If only one run divides bytes, the other's numbers usually are in the unit
+  // that the division gives.
   const bool any_unit = (was.byte_divisor() == 0) != (is.byte_divisor() == 0);
   const bool same_kind = was.mean().empty() == is.mean().empty();
   std::string text;

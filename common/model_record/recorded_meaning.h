@@ -14,8 +14,8 @@
 
 namespace tributary {
 
-// Names whose places decide what weights mean: those of the run that the
-// weights are of, and those of the data or run that they are used for.
+// Names whose places decide what weights mean. `before` has the names of the
+// run that made the weights, `now` those of the data or run that uses them.
 struct PlacedNames {
   enum class Kind { kClass, kToken, kInput };
   Kind kind;
@@ -29,7 +29,7 @@ std::vector<PlacedNames> PlacedNamesOf(const v1::ModelRecord& before,
                                        v1::OutputKind output,
                                        const v1::Preprocessing& now);
 
-// The first place of a name in `now` that has another place in `before`.
+// The first place in `now` of a name that has another place in `before`.
 std::optional<size_t> FirstMoved(const std::vector<std::string>& before,
                                  const std::vector<std::string>& now);
 
@@ -38,14 +38,15 @@ std::optional<size_t> FirstMoved(const std::vector<std::string>& before,
 std::string MovedText(const PlacedNames& names, size_t at,
                       absl::string_view here, absl::string_view there);
 
-// The record of the run that a file of weights is of: in its folder, or in that
-// of the file to which a link leads. `run` gets the folder.
+// Reads the record of the run that made a file of weights: from the file's
+// folder or, if `weights` is a link, from the folder of the file to which it
+// leads. `run` gets the folder.
 absl::StatusOr<v1::ModelRecord> RecordBeside(const std::string& weights,
                                              std::string* run);
 
 // Says which numeric inputs are scaled so differently in two runs that weights
 // of one give wrong results in the other, as in "input 0 ("x") is (x - 40) / 10
-// in THERE, but x in HERE". Empty: none is, as where two tables have a little
+// in THERE, but x in HERE". Empty: no input is; two tables may have slightly
 // different means and deviations. Inputs with other names are not compared.
 std::string ScaleDifference(const v1::ModelRecord& before,
                             const v1::Preprocessing& now,
@@ -53,8 +54,8 @@ std::string ScaleDifference(const v1::ModelRecord& before,
 
 // InvalidArgument when `weights` lies beside the model.json of a run whose
 // classes, tokens or inputs have other names than those of `record`, the
-// model.json of `run`, or inputs have other scales (ScaleDifference). OK: there
-// is no such record, so nothing is known.
+// model.json of `run`, or inputs have other scales (ScaleDifference). OK, too,
+// when there is no such record, because nothing is known then.
 absl::Status CheckWeightsMeaning(const std::string& weights,
                                  const v1::ModelRecord& record,
                                  const std::string& run);

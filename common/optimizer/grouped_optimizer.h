@@ -47,9 +47,9 @@ class GroupedOptimizer {
     return optimizers_[0].Factors(parameter);
   }
 
-  // The scheduled rates of step `step`, from 0; first: that of group 0.
+  // The scheduled rates of step `step`, from 0. first: the rate of group 0.
   LearningRates RatesAt(int64_t step, double first) const;
-  // The scalars of step `step`, counted from 1. rates: num_groups().
+  // The scalars of step `step`, counted from 1. rates: one for each group.
   // gradient_scale: the clip coefficient.
   OptimizerSteps Prepare(int64_t step, const LearningRates& rates,
                          double gradient_scale) const;
@@ -64,7 +64,7 @@ class GroupedOptimizer {
 
  private:
   std::vector<Optimizer> optimizers_;   // [group]
-  std::vector<ParameterGroup> groups_;  // group 0 not among them
+  std::vector<ParameterGroup> groups_;  // without group 0
 };
 
 }  // namespace tributary

@@ -70,7 +70,7 @@ struct DirectionSize {
 // Why constants do not go together: "FIELD TEXT", such as "nesterov wants
 // momentum above 0".
 struct OptimizerFault {
-  const char* field = nullptr;  // null: they do
+  const char* field = nullptr;  // null: the constants go together
   const char* text = nullptr;
 };
 
@@ -91,8 +91,8 @@ struct KindBase {
   static OptimizerFault Check(const OptimizerOptions& /*options*/) {
     return {};
   }
-  // Changes the states before the first step, which are 0, for these weights.
-  // state: arrays of n elements.
+  // Sets the first states for these weights. `state` has arrays of n elements,
+  // which are 0 before the call.
   static void SetFirstState(const OptimizerOptions& /*options*/, int64_t /*n*/,
                             const float* /*weight*/, float* const* /*state*/) {}
 

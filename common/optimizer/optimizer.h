@@ -14,7 +14,8 @@
 
 namespace tributary {
 
-// One kind's entry in the table of kinds: what its file says (kind_base.h).
+// The entry of one kind in the table of kinds: what the kind's file says
+// (kind_base.h).
 struct OptimizerKind {
   std::string name;
   std::span<const OptimizerField> fields;
@@ -50,7 +51,7 @@ class Optimizer {
   bool SharesStates(const Optimizer& other) const {
     return kind_ == other.kind_ && variant_ == other.variant_;
   }
-  // In the order in which Ops takes the states.
+  // The names of the states, in the order in which Ops takes them.
   const std::vector<std::string>& state_names() const {
     return kind_->states[variant_];
   }
@@ -98,7 +99,8 @@ class Optimizer {
   double RunningRate(const ParameterSpec& parameter) const {
     return options_.takes_running_averages ? 1 : parameter.running_momentum;
   }
-  // The weight_scale of such a step: 0 where the received value replaces it.
+  // The weight_scale of a running average's step: 0 when the received value
+  // replaces the average.
   float RunningScale(const ParameterSpec& parameter) const {
     return RunningRate(parameter) == 1 ? 0.0f : 1.0f;
   }

@@ -33,7 +33,8 @@ __attribute__((always_inline)) inline bool VisitKind(KindList<Kinds...>,
 
 }  // namespace internal
 
-// Calls visit(Rule()) with the type of the step's rule. False: there is none.
+// Calls visit(Rule()) with the type of the step's rule. False: no rule has the
+// step's kind and variant.
 template <typename Visit>
 __attribute__((always_inline)) inline bool VisitRule(const OptimizerStep& step,
                                                      Visit visit) {

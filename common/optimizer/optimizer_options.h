@@ -6,8 +6,8 @@
 
 namespace tributary {
 
-// The constants of the optimizers beside those that most of them have, by the
-// kinds that use them. Defaults are PyTorch's.
+// The constants that only some kinds of optimizers have, grouped by the kinds
+// that use them. Defaults are PyTorch's.
 
 struct MomentumConstants {  // sgd; rmsprop uses momentum alone
   double momentum = 0;
@@ -33,7 +33,7 @@ struct RmspropConstants {
 
 struct LambConstants {
   bool bias_correction = true;
-  double clip_min = 0;  // bounds of the weight norm; both 0: none
+  double clip_min = 0;  // bounds of the weight norm; both 0: no bounds
   double clip_max = 0;
 };
 

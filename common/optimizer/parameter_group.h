@@ -13,14 +13,14 @@
 
 namespace tributary {
 
-// Parameters that are updated otherwise than the rest
+// Parameters that are updated differently from the rest
 // (training.parameter_groups).
 struct ParameterGroup {
   // Names, in which * stands for any text, also none.
   std::vector<std::string> parameters;
-  // Its learning rate is the group's base rate.
+  // The learning rate of this optimizer is the group's base rate.
   OptimizerOptions optimizer;
-  // The rate of each step, from 0, where the servers get none with a push.
+  // The rate of each step, from 0, for servers that get no rate with a push.
   std::function<double(int64_t step)> learning_rate;
   bool frozen = false;  // weights and state never change
 
@@ -28,9 +28,9 @@ struct ParameterGroup {
   bool Names(const ParameterSpec& parameter) const;
 };
 
-// The texts that the pattern's stars stand for in the name, in order: any, also
-// none, and the shortest that is possible for all stars but the last. Nothing
-// when the name does not match.
+// The texts that the pattern's stars stand for in the name, in order. A star
+// stands for any text, also none; all stars but the last take the shortest
+// possible text. nullopt: the name does not match.
 std::optional<std::vector<std::string_view>> StarsOf(std::string_view pattern,
                                                      std::string_view name);
 

@@ -12,8 +12,8 @@ namespace tributary {
 // a block leaves with the last of its parameters. A plain object.
 class GradientBucketer {
  public:
-  // `plan` outlives the bucketer. `holds`: whose blocks are this worker's;
-  // none: all are.
+  // `plan` must outlive the bucketer. `holds`: true for the blocks of this
+  // worker; null: all blocks are.
   explicit GradientBucketer(
       const PartitionPlan& plan,
       const std::function<bool(const Block&)>& holds = nullptr);
@@ -29,7 +29,7 @@ class GradientBucketer {
   struct Pending {
     const Block* block;
     int slices;  // of the block
-    int left;    // of them not ready yet
+    int left;    // slices that are not ready yet
   };
   std::vector<Pending> blocks_;
   std::vector<std::vector<int>> blocks_of_;  // [parameter], one per slice

@@ -33,8 +33,8 @@ struct ParameterRun {
 std::vector<ParameterRun> BucketParameters(absl::Span<const int64_t> elements,
                                            int64_t first_bytes, int64_t bytes);
 
-// Such a run: one stretch [begin, end) of the array that holds all gradients in
-// forward order.
+// A run of parameters as one stretch [begin, end) of the array that holds all
+// gradients in forward order.
 struct GradientBucket {
   int first = 0;
   int last = 0;
@@ -42,10 +42,10 @@ struct GradientBucket {
   int64_t end = 0;
 };
 
-// Where parameters stand in an array of their own: elements from its start.
+// Where each parameter begins in an array of all parameters, in elements.
 using Offsets = std::vector<int64_t>;
 
-// The buckets of BucketParameters.
+// The runs of BucketParameters as buckets.
 std::vector<GradientBucket> MakeBuckets(const ParameterSpecs& parameters,
                                         const Offsets& offsets,
                                         int64_t first_bytes, int64_t bytes);

@@ -16,18 +16,20 @@ namespace tributary {
 // The whole parameters, in order.
 ParameterSpecs WholeParameters(const ParameterSpecs& planned);
 
-// tensors: one for each of the planned list, and of WholeParameters(planned).
+// `tensors` and CutWhole's result have one tensor for each planned parameter;
+// `whole` and AssembleWhole's result one for each of WholeParameters(planned).
 using Tensors = std::vector<std::vector<float>>;
 Tensors AssembleWhole(const ParameterSpecs& planned, Tensors tensors);
 Tensors CutWhole(const ParameterSpecs& planned, const Tensors& whole);
 
-// Where each parameter of a worker's model, named as in the whole one, stands
-// in the planned list. FailedPrecondition: it is not there with that shape.
+// The index in the planned list of each parameter of a worker's model, which is
+// named as in the whole model. FailedPrecondition: the plan does not give the
+// rank exactly these parameters with these shapes.
 absl::StatusOr<std::vector<int>> PlacesInPlan(const ParameterSpecs& own,
                                               const ParameterSpecs& planned,
                                               const DeviceMesh& mesh, int rank);
 
-// The lowest rank that holds it: the one that speaks for all.
+// The lowest rank that holds a parameter with these holders: it speaks for all.
 int FirstHolder(const Holders& holders, const DeviceMesh& mesh);
 
 }  // namespace tributary

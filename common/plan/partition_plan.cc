@@ -58,7 +58,7 @@ class BlockPacker {
   }
 
   const int shard_;
-  const int64_t max_elements_;  // a slice may fill a grain beyond
+  const int64_t max_elements_;  // a slice may exceed it to fill a grain
   int64_t shard_size_ = 0;
   std::vector<Block> blocks_;
 };
@@ -105,8 +105,8 @@ absl::Status CheckSlice(const ParameterSpec& spec) {
       "parameter ", spec.name, " is no slice of ", spec.whole_name));
 }
 
-// The slices of a parameter stand one behind the other and make it up: who puts
-// them together trusts in that.
+// Checks that the slices of a parameter stand one behind the other and make it
+// up. The code that puts them together relies on that.
 absl::Status CheckWholes(const ParameterSpecs& parameters,
                          std::set<std::string> names) {
   size_t p = 0;

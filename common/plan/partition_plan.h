@@ -28,12 +28,12 @@ struct Slice {
   int64_t begin = 0;
   int64_t end = 0;
   int64_t offset = 0;  // of its first element within its block
-  // How its gradient and its weights are written in messages.
+  // How the slice's gradient and its weights are written in messages.
   const Encoding* encoding = &Float32Encoding();
   const Encoding* weights_encoding = &Float32Encoding();
 
   int64_t size() const { return end - begin; }
-  // Bytes of its gradient in a message.
+  // Bytes of the slice's gradient in a message.
   int64_t gradient_bytes() const { return encoding->Bytes(size()); }
 };
 
@@ -48,10 +48,10 @@ struct Block {
   Holders holders = {};  // of all its parameters
 
   int64_t bytes() const { return size * int64_t{sizeof(float)}; }
-  // Bytes of its gradient in a message: those of its slices, in order.
+  // Bytes of the block's gradient in a message: those of its slices, in order.
   int64_t gradient_bytes() const;
   int64_t weights_bytes() const;  // and of its weights in an answer
-  // All of it is float32: its gradient, and its weights.
+  // True when all of the block's gradient, or all of its weights, is float32.
   bool sends_floats() const;
   bool answers_floats() const;
 };
@@ -79,16 +79,17 @@ class PartitionPlan {
   static constexpr int kMaxShards = 256;
   static constexpr int64_t kSplitElements = 2 * kGrainElements;
   static constexpr int64_t kMaxElements = int64_t{1} << 40;
-  // A few words say that a model is huge, and each block takes memory before
-  // there is any weight. 256 GiB of weights on one server by default.
+  // Bounds the memory: a few words can describe a huge model, and each block
+  // takes memory before any weight arrives. By default it allows 256 GiB of
+  // weights on one server.
   static constexpr int64_t kMaxBlocks = 1 << 16;
   static constexpr size_t kMaxParameters = 1 << 16;
   static constexpr int64_t kMinBlockElements = 16 * kGrainElements;
 
   // The bucket size of a job that names none. On one machine few large blocks
   // take the least processor time. Over a link a server answers a block only
-  // when all of it has arrived, so one of n blocks of a shard is a wait of 1/n
-  // of the transfer (docs/decisions/block-size.md).
+  // when all of it has arrived: with n blocks in a shard, that wait is 1/n of
+  // the transfer (docs/decisions/block-size.md).
   static uint64_t DefaultBucketBytes(double weight_bytes, int num_shards,
                                      bool one_machine);
 
@@ -98,16 +99,16 @@ class PartitionPlan {
   static absl::Status CheckParameters(const ParameterSpecs& parameters);
 
   // Errors as CheckParameters; InvalidArgument also: shards or bucket_bytes out
-  // of range, more blocks than kMaxBlocks. min_block_elements: a block is
-  // filled so far, whatever the bucket; less than the default gives tests many
-  // blocks of a few elements.
+  // of range, more blocks than kMaxBlocks. min_block_elements: the size limit
+  // of a block is at least this, whatever the bucket; tests set less than the
+  // default to get many blocks of a few elements.
   static absl::StatusOr<PartitionPlan> Create(
       ParameterSpecs parameters, int num_shards, uint64_t bucket_bytes,
       int64_t min_block_elements = kMinBlockElements);
 
-  // Writes gradients and weights in these encodings, which outlive the plan. A
-  // running average stays float32: a rounded average would move the model
-  // itself.
+  // Sets the encodings of gradients and weights in messages; they must outlive
+  // the plan. A running average stays float32: a rounded average would move the
+  // model itself.
   void SetEncodings(const Encoding& gradients, const Encoding& weights);
 
   const ParameterSpecs& parameters() const { return parameters_; }

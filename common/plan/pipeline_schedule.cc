@@ -11,7 +11,7 @@ std::vector<PipelineTask> MakePipelineTasks(PipelineSchedule schedule,
                                             int stage, int stages,
                                             int micro_batches) {
   using Kind = PipelineTask::Kind;
-  // All but the forward pass that one backward pass follows.
+  // Forward passes before the first one that a backward pass follows.
   const int ahead =
       ActivationsInFlight(schedule, stage, stages, micro_batches) - 1;
   std::vector<PipelineTask> tasks;

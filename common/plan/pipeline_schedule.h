@@ -13,14 +13,15 @@ struct PipelineTask {
   int micro_batch = 0;
 };
 
-// The tasks of stage `stage` of `stages`, in their order. Each pass needs the
-// same micro-batch's forward pass of the stage before or backward pass of the
+// The tasks of stage `stage` of `stages`, in their order. A forward pass needs
+// that of the same micro-batch on the stage before, a backward pass that on the
 // stage after.
 std::vector<PipelineTask> MakePipelineTasks(PipelineSchedule schedule,
                                             int stage, int stages,
                                             int micro_batches);
 
-// The most micro-batches at a time between forward and backward on a stage.
+// The most micro-batches that a stage has at a time between their forward and
+// their backward pass.
 int ActivationsInFlight(PipelineSchedule schedule, int stage, int stages,
                         int micro_batches);
 

@@ -8,8 +8,8 @@
 namespace tributary {
 namespace {
 
-// Costs of ranges, from sums over the layers before. The same range has the
-// same bits wherever it is asked for.
+// Costs of ranges, as differences of sums over the layers before. The cost of a
+// range has the same bits each time.
 class RangeCosts {
  public:
   explicit RangeCosts(absl::Span<const double> costs) : sums_{0} {
@@ -27,9 +27,10 @@ class RangeCosts {
   std::vector<double> sums_;
 };
 
-// The least greatest cost of a range, by dynamic programming: least[i] for the
-// first i layers in so many stages. It grows with i, and the cost of the last
-// range falls as it begins later, so the best beginning is where they cross.
+// The smallest possible value of the largest cost of a range, by dynamic
+// programming: least[i] is that of the first i layers in `stage` stages. It
+// grows with i, and the cost of the last range falls as the range begins later,
+// so the best beginning is where the two cross.
 double LeastGreatestCost(const RangeCosts& cost, int stages) {
   const int layers = cost.layers();
   std::vector<double> least(layers + 1);
@@ -62,7 +63,7 @@ std::vector<int> CutStages(absl::Span<const double> costs, int stages) {
   TRIBUTARY_CHECK(stages >= 1 && stages <= cost.layers());
   const double limit = LeastGreatestCost(cost, stages);
   // A range that ends later leaves fewer layers to the others, so each ends as
-  // late as the limit allows and as leaves every other one a layer.
+  // late as the limit allows, but leaves a layer to every later range.
   std::vector<int> bounds = {0};
   for (int left = stages - 1; left > 0; --left) {
     int end = bounds.back() + 1;

@@ -8,10 +8,11 @@
 namespace tributary {
 
 // Cuts the layers of a model into `stages` ranges without a gap, none empty, so
-// that the greatest cost of a range is least: stages + 1 bounds, stage s having
-// layers [bounds[s], bounds[s + 1]). Of several such cuts the one whose earlier
-// bounds lie later, first of all the first. costs: one a layer, none negative,
-// at least as many as stages. Pure, so that every process cuts alike.
+// that the largest cost of a range is as small as possible. Returns stages + 1
+// bounds: stage s has layers [bounds[s], bounds[s + 1]). Of several such cuts,
+// returns the one with the latest first bound, then the latest second one, and
+// so on. costs: one for each layer, none negative, at least as many as stages.
+// Pure, so that every process cuts alike.
 std::vector<int> CutStages(absl::Span<const double> costs, int stages);
 
 // The stage that has layer `layer`.

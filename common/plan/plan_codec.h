@@ -12,11 +12,11 @@ void ToProto(const ParameterSpecs& specs,
 ParameterSpecs FromProto(
     const google::protobuf::RepeatedPtrField<v1::ParameterSpec>& specs);
 
-// The workers' mesh, as MakePartitionPlan has found it good.
+// The workers' mesh of a plan that MakePartitionPlan has accepted.
 DeviceMesh MeshOf(const v1::Plan& plan);
 
-// The cut that a published plan stands for; without servers into one shard.
-// Errors as PartitionPlan::Create;
+// Makes the partition that a published plan stands for: one shard per server,
+// or one shard if it has no servers. Errors as PartitionPlan::Create;
 // InvalidArgument also: a mesh that is not of its workers, a parameter that
 // nobody holds, a wire format that this program does not have, a
 // top_k_fraction that is out of range, or incarnations that are not one for

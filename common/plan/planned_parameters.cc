@@ -39,7 +39,7 @@ int TiedLayer(const v1::ModelSpec& model, const std::string& parameter) {
 absl::StatusOr<std::vector<int>> StageBounds(const ModelCosts& costs,
                                              const TensorCuts& cuts,
                                              int stages) {
-  // Layers that hand on what stays cut go with the next.
+  // A layer whose output stays cut joins the next layer in one part.
   std::vector<double> flops;
   std::vector<int> first;  // layer of each entry
   bool joined = false;

@@ -11,10 +11,10 @@
 
 namespace tributary {
 
-// The first layer of every stage, and the number of layers: CutStages by the
-// FLOPs of both passes, so that every process cuts alike; pairs of layers that
-// tensor ranks share stay together. InvalidArgument: fewer such parts than
-// stages.
+// Returns the first layer of every stage, then the number of layers. Cuts by
+// the FLOPs of both passes (CutStages), so that every process cuts alike. Pairs
+// of layers that tensor ranks share stay together. InvalidArgument: fewer parts
+// that may be cut apart than stages.
 absl::StatusOr<std::vector<int>> StageBounds(const ModelCosts& costs,
                                              const TensorCuts& cuts,
                                              int stages);
@@ -22,8 +22,8 @@ absl::StatusOr<std::vector<int>> StageBounds(const ModelCosts& costs,
 absl::StatusOr<std::vector<int>> StageBounds(const v1::JobSpec& job,
                                              const Shape& sample_shape);
 
-// The parameters of the model as the mesh cuts and places them: what the plan
-// of the job lists. A function of the job alone.
+// The parameters of the model as the mesh cuts and places them, which the plan
+// of the job lists. They depend on the job alone.
 absl::StatusOr<ParameterSpecs> PlannedParameters(const v1::JobSpec& job,
                                                  const Shape& sample_shape);
 

@@ -11,7 +11,7 @@
 namespace tributary {
 namespace {
 
-// Counts in full, 2147483647 rather than 2.147483647e+09.
+// Writes counts in full: 2147483647 rather than 2.147483647e+09.
 std::string BoundText(double bound, bool of_bytes) {
   if (of_bytes) return BytesText(static_cast<uint64_t>(bound));
   return bound == std::floor(bound) && std::abs(bound) < 1e16
@@ -61,7 +61,8 @@ bool HasValue(const google::protobuf::Message& message,
 
 std::string OutOfRange(const Range& range, double value, absl::string_view text,
                        bool of_bytes) {
-  // An end that belongs to the range is a number of float32 itself.
+  // Only an excluded end can be reached by rounding to float32: an end that
+  // belongs to the range is a number of float32 itself.
   const float rounded = static_cast<float>(value);
   const bool rounds_away =
       (range.above_min && std::isfinite(range.min) && rounded <= range.min) ||

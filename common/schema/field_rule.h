@@ -12,9 +12,9 @@
 
 namespace tributary {
 
-// " must be above 0, got 1e-50, which is 0 in float32": a number that stands as
-// `text` is out of range, or would be as float32, in which it is computed with.
-// Empty: it is in range.
+// Says that a number is out of range, or would be in float32, in which it is
+// used: " must be above 0, got 1e-50, which is 0 in float32". text: the number
+// as it was written. Empty: it is in range.
 std::string OutOfRange(const Range& range, double value, absl::string_view text,
                        bool of_bytes);
 
@@ -24,7 +24,7 @@ struct FieldRule {
   Range range;
   bool required = false;
   const char* fallback = nullptr;  // as it would be written in the job file
-  bool shorthand = false;  // a number for the whole message stands for this
+  bool shorthand = false;  // a number in place of the message sets this field
 };
 
 constexpr Range Between(double min, double max) {
@@ -53,13 +53,13 @@ constexpr FieldRule Limits(absl::string_view field, Range range) {
 // "AdamSpec.beta1", without the package.
 absl::string_view RuleName(const google::protobuf::FieldDescriptor& field);
 
-// The field has a value, or a list elements. A number or flag without presence
-// has none while it is 0 or false.
+// True when the field has a value or, if it is a list, elements. A number or
+// flag without presence has no value while it is 0 or false.
 bool HasValue(const google::protobuf::Message& message,
               const google::protobuf::FieldDescriptor& field);
 
-// Gives each field of `message` that has a rule with a scalar default, and no
-// value, that default. Does not enter messages inside.
+// Sets each field of `message` that has no value to its rule's scalar default,
+// if there is one. Does not enter messages inside.
 void FillDefaults(absl::Span<const FieldRule> rules,
                   google::protobuf::Message* message);
 

@@ -101,7 +101,7 @@ std::string DoubleFault(const std::string& text, double* value) {
   return "";
 }
 
-// A field whose texts stand in a table, where a name may have several lines.
+// True for the names and texts of a table, where a name may have several lines.
 bool IsOfTable(const FieldDescriptor& field) {
   const std::string& name = field.full_name();
   return absl::StartsWith(name, "tributary.v1.CsvColumns.") ||
@@ -116,7 +116,7 @@ bool HasControlCharacter(absl::string_view text, bool but_line_breaks) {
   });
 }
 
-// YAML in double quotes wherever a plain scalar could be taken for more.
+// Writes YAML, in double quotes where a plain scalar could be misread.
 std::string StringText(const std::string& text) {
   const bool plain = !text.empty() &&
                      (absl::ascii_isalpha(text[0]) || text[0] == '/') &&
@@ -255,7 +255,7 @@ std::string SetScalar(const std::string& text, bool quoted, Message* message,
       if (HasControlCharacter(text, IsOfTable(*field))) {
         return "wants a text without control characters";
       }
-      // A message that holds anything else does not arrive.
+      // A message with a string that is not UTF-8 does not arrive.
       if (!IsUtf8(text)) return "wants a text in UTF-8";
       if (text.size() > kMaxTextBytes) {
         return absl::StrCat("wants a text of at most ", kMaxTextBytes,

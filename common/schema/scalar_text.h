@@ -29,21 +29,21 @@ std::string SetScalar(const std::string& text, bool quoted,
                       google::protobuf::Message* message,
                       const google::protobuf::FieldDescriptor* field);
 
-// The text that SetScalar reads back to the same value. `index` counts in a
-// repeated field and is -1 else.
+// The text that SetScalar reads back to the same value. `index` is the position
+// in a repeated field; -1: the field is not repeated.
 std::string ScalarText(const google::protobuf::Message& message,
                        const google::protobuf::FieldDescriptor* field,
                        int index);
 
-// The value of a number as a double, 0 for what is no number. Whole numbers
-// beyond 2^53 round.
+// The value of a number as a double; 0 when the field is no number. Whole
+// numbers beyond 2^53 are rounded.
 double ScalarNumber(const google::protobuf::Message& message,
                     const google::protobuf::FieldDescriptor* field, int index);
 
 // "4MiB", in the largest unit that holds it exactly.
 std::string BytesText(uint64_t bytes);
 
-// A field of bytes, by its name.
+// True when the field's name says that it is a number of bytes.
 bool IsBytes(const google::protobuf::FieldDescriptor& field);
 
 // The shortest decimal that reads back to the same double.

@@ -66,7 +66,7 @@ absl::StatusOr<Credential> Written(X509* certificate, EVP_PKEY* key) {
   return Credential{Contents(first.get()), Contents(second.get())};
 }
 
-// `text` as in openssl.cnf. Whoever calls this must not put foreign text there.
+// `text` is as in openssl.cnf, and must not contain unchecked foreign text.
 bool AddExtension(X509* certificate, X509* issuer, int id,
                   const std::string& text) {
   X509V3_CTX context;
@@ -218,7 +218,7 @@ absl::StatusOr<CertificateAuthority> CertificateAuthority::Create(
       !SetName(X509_get_subject_name(x509), kAuthorityName) ||
       X509_set_issuer_name(x509, X509_get_subject_name(x509)) != 1 ||
       X509_set_pubkey(x509, key.get()) != 1 ||
-      // It signs no further authorities.
+      // The authority signs no further authorities.
       !AddExtension(x509, x509, NID_basic_constraints,
                     "critical,CA:TRUE,pathlen:0") ||
       !AddExtension(x509, x509, NID_key_usage, "critical,keyCertSign") ||

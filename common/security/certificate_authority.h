@@ -56,9 +56,9 @@ class CertificateAuthority {
   static absl::StatusOr<CertificateAuthority> Read(
       const Credential& credential);
 
-  // A new key and its certificate. It does not outlive the authority's own:
-  // `validity` is cut at its end. InvalidArgument: the job's name or a host
-  // cannot be in a certificate; the authority's certificate is over.
+  // Makes a new key and its certificate. `validity` is cut at the end of the
+  // authority's own certificate. InvalidArgument: the job's name or a host
+  // cannot be in a certificate; the authority's own has ended by then.
   absl::StatusOr<Credential> Issue(const CertificateSubject& subject,
                                    const Validity& validity) const;
 

@@ -8,7 +8,7 @@
 namespace tributary {
 
 // HMAC-SHA256 (RFC 2104, FIPS 180-4) of `text`: 32 bytes. Each purpose begins
-// its texts with words of its own, so that a value of one is none of another.
+// its texts with its own words, so that no value is valid for another purpose.
 std::string HmacSha256(absl::string_view key, absl::string_view text);
 
 }  // namespace tributary

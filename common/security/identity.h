@@ -38,7 +38,7 @@ struct PeerIdentity {
   friend bool operator==(const PeerIdentity&, const PeerIdentity&) = default;
 };
 
-// InvalidArgument: `uri` is none that Uri writes.
+// InvalidArgument: `uri` does not have the form that Uri writes.
 absl::StatusOr<PeerIdentity> ParsePeerIdentity(absl::string_view uri);
 
 // InvalidArgument: the name cannot be written into a URI as it is. Letters,

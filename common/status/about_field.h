@@ -22,7 +22,7 @@ absl::StatusOr<T> AboutField(absl::StatusOr<T> result,
   return AboutField(std::move(result).status(), field);
 }
 
-// Empty: the error names none.
+// The field of AboutField. Empty: the error names no field.
 std::string FieldOf(const absl::Status& status);
 
 }  // namespace tributary

@@ -51,7 +51,7 @@ constexpr std::pair<absl::string_view, absl::string_view> kOtherNames[] = {
     {"world_size", "workers"},
 };
 
-// Without what CamelCase and snake_case do differently.
+// Removes what CamelCase and snake_case write differently.
 std::string Letters(absl::string_view name) {
   std::string letters;
   for (char c : name) {
@@ -60,8 +60,8 @@ std::string Letters(absl::string_view name) {
   return letters;
 }
 
-// The one of `names` that is spelled like `written` but for capitals and
-// underscores, or that is called so elsewhere; empty: none.
+// The name that differs from `written` only in capitals, underscores and
+// hyphens, or that other programs call `written`. Empty: there is none.
 std::string SameName(absl::string_view written,
                      const std::vector<std::string>& names) {
   const std::string letters = Letters(written);

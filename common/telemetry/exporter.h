@@ -18,11 +18,11 @@ namespace tributary {
 // The health of a process, shown on /healthz.
 struct Health {
   bool ok = true;
-  std::string sentence;  // the error, or while ok what it waits for, or ""
+  std::string sentence;  // the error; if ok, what the process waits for, or ""
 };
 
-// Not ok with the status's message; or ok with "waits for" and `waiting_for`,
-// if it is not empty.
+// For an error: not ok, with the status's message. Otherwise: ok, with "waits
+// for" and `waiting_for`, if that is not empty.
 Health HealthOf(const absl::Status& status, std::string waiting_for);
 
 // Serves a process's state over HTTP: /metrics, /healthz and further pages.
@@ -36,7 +36,7 @@ class Exporter {
   struct Options {
     std::string listen;  // host:port; port 0: any free one; empty: no listener
     std::string role;    // "server", for tributary_build_info
-    // Further pages, by path. Without "/" that path links all pages.
+    // Further pages, by path. Without a page "/", that path links all pages.
     std::map<std::string, HttpListener::Page> pages;
     // As in HttpListener::Options.
     std::function<void(const std::string& path, const PageReader& reader)>
@@ -44,8 +44,8 @@ class Exporter {
     PageAccess access;
   };
 
-  // Unregisters a source or a check when it is destroyed, and waits while it is
-  // being called. Must not outlive the exporter.
+  // Its destructor unregisters a source or a check, and waits while that is
+  // being called. The handle must not outlive the exporter.
   class Handle {
    public:
     Handle() = default;
@@ -60,7 +60,7 @@ class Exporter {
 
   // Without a listener everything else works, but no request ever comes. Errors
   // as in HttpListener::Start. InvalidArgument also: the port for health checks
-  // is not of this machine alone.
+  // is open to other machines.
   static absl::StatusOr<std::unique_ptr<Exporter>> Start(Options options);
   ~Exporter();
 
@@ -88,7 +88,7 @@ class Exporter {
   std::list<Source> sources_ ABSL_GUARDED_BY(mu_);
   std::list<HealthCheck> checks_ ABSL_GUARDED_BY(mu_);
   std::string address_;
-  // Last, because their threads use the rest.
+  // The last members, because their threads use the others.
   std::unique_ptr<HttpListener> health_;
   std::unique_ptr<HttpListener> listener_;
 };

@@ -31,7 +31,7 @@ class Histogram {
   // concurrent observations or include them early.
   HistogramSnapshot Snapshot() const;
 
-  // From a millisecond to a minute, for steps and pauses.
+  // Bounds from a tenth of a millisecond to a minute, for steps and pauses.
   static std::vector<double> SecondsBounds();
 
  private:

@@ -30,13 +30,14 @@
 namespace tributary {
 namespace {
 
-// Connections that were shut and are not closed yet.
+// Room for connections that were shut and are not closed yet.
 constexpr size_t kShutConnections = 16;
 constexpr unsigned kSilentSeconds = 15;
 constexpr absl::Duration kLookEvery = absl::Milliseconds(200);
 constexpr size_t kMaxPageRequestBytes = 16 << 10;
 constexpr int kPageBacklog = 128;
-// A page may take a while, and holds up the daemon's only thread.
+// How long the connections of a daemon may take to end: a page that takes a
+// while holds up the daemon's only thread.
 constexpr absl::Duration kMostToEnd = absl::Seconds(10);
 
 absl::Status CannotListen(const std::string& listen, absl::string_view why) {
@@ -44,7 +45,7 @@ absl::Status CannotListen(const std::string& listen, absl::string_view why) {
       absl::StrCat("cannot listen on ", listen, " for metrics: ", why));
 }
 
-// Two daemons may wait for the same connection, which one of them gets.
+// Two daemons may wait on this socket; only one of them gets a connection.
 absl::StatusOr<UniqueFd> Listen(const std::string& listen) {
   TRIBUTARY_RETURN_IF_ERROR(CheckAddress(listen));
   auto sockets = ListenOn(listen, kPageBacklog);
@@ -107,8 +108,8 @@ bool ShowsToken(absl::string_view authorization, absl::string_view token) {
 // libmicrohttpd calls these on the thread of its daemon.
 class HttpListener::Callbacks {
  public:
-  // Once with the headers, then for each piece of the body, which is discarded,
-  // and finally for the answer.
+  // Called once with the headers, then for each piece of the body, which is
+  // discarded, and finally for the answer.
   static MHD_Result OnRequest(void* self, MHD_Connection* connection,
                               const char* path, const char* method, const char*,
                               const char*, size_t* body_bytes, void** seen);
@@ -141,7 +142,7 @@ class HttpListener::Callbacks {
                                    MHD_CONNECTION_INFO_CONNECTION_FD)
         ->connect_fd;
   }
-  // Null: it is not known.
+  // Null: the peer's address is not known.
   static const sockaddr* PeerOf(MHD_Connection* connection) {
     const MHD_ConnectionInfo* const peer =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);

@@ -34,23 +34,23 @@ struct HttpAnswer {
 // The reader of a page, as far as the request describes it.
 struct PageReader {
   std::string host;
-  int port = 0;  // of the connection, which a reader may keep
+  int port = 0;  // of the connection, which a reader may keep open
   std::string user_agent;
-  // How often it reads, as Prometheus says it of the list of targets
-  // (X-Prometheus-Refresh-Interval-Seconds); zero: it does not say it.
+  // How often the reader reads, which Prometheus says when it reads the list of
+  // targets (X-Prometheus-Refresh-Interval-Seconds); zero: it does not say.
   absl::Duration refresh;
 };
 
 // Who may read the pages. An address of this machine alone may be in clear text
 // and open; another one wants token and TLS, or `insecure`.
 struct PageAccess {
-  // Empty: none is asked for. A caller shows it as a bearer token (RFC 6750)
-  // or, as browsers do, as the password of basic authentication (RFC 7617).
+  // Callers show the token as a bearer token (RFC 6750) or, as browsers do, as
+  // the password of basic authentication (RFC 7617). Empty: no token is needed.
   std::string token;
   Credential own;  // an empty certificate: HTTP in clear text
   bool insecure = false;
   // Reads `own` anew, from where it came, every `renew_every`; null: it never
-  // changes. New connections get the newest; existing ones go on.
+  // changes. New connections get the newest certificate; existing ones go on.
   std::function<absl::StatusOr<Credential>()> renew;
   absl::Duration renew_every = absl::Seconds(5);
   // A second port, of this machine alone, which answers /healthz and nothing
@@ -85,7 +85,8 @@ class HttpListener {
     std::function<void(const std::string& path, const PageReader& reader)>
         on_read;
     PageAccess access;
-    // Answered without a token, with the code and "ok" or "not ok" alone.
+    // The page that answers without a token, with only the code and "ok" or
+    // "not ok".
     std::string open_page = "/healthz";
     PageConnections::Limits limits = {};
     const Clock* clock = &Clock::Real();
@@ -109,7 +110,7 @@ class HttpListener {
 
  private:
   class Callbacks;  // of libmicrohttpd
-  // One of libmicrohttpd's, with a thread of its own.
+  // A daemon of libmicrohttpd, with a thread of its own.
   struct Daemon {
     HttpListener* listener = nullptr;
     uint64_t number = 0;  // later ones have higher numbers
@@ -118,8 +119,8 @@ class HttpListener {
 
   explicit HttpListener(Options options);
 
-  // Unavailable: it does not start, for example because the certificate and its
-  // key do not fit.
+  // Unavailable: the daemon does not start, for example because the certificate
+  // and its key do not fit.
   absl::StatusOr<std::unique_ptr<Daemon>> StartDaemon(const Credential& own);
   // Shuts the connections of this daemon and of earlier ones, waits until they
   // have ended, and ends the daemon. Null: does nothing.
@@ -134,13 +135,13 @@ class HttpListener {
 
   const Options options_;
   PageConnections connections_;
-  std::string own_host_;  // under which other machines know this port
+  std::string own_host_;  // the host by which other machines reach this port
   Credential shown_;
   UniqueFd socket_;  // listens; each daemon has a duplicate
   int port_ = 0;
   uint64_t daemons_ = 0;  // so far
   std::unique_ptr<Daemon> daemon_;
-  // Accepts no more connections, but may still answer on those that it has.
+  // This daemon accepts no new connections, but may still answer on old ones.
   std::unique_ptr<Daemon> retired_;
 
   mutable absl::Mutex pages_mu_;  // held while a page is made

@@ -29,7 +29,7 @@ std::string JsonLine(const LogRecord& record, const std::string& time) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-// A text of a line that is a JSON object; nullopt: there is none.
+// The text at `key` of a line that is a JSON object; nullopt: there is none.
 std::optional<std::string> JsonField(absl::string_view line, const char* key) {
   if (!absl::StartsWith(line, "{")) return std::nullopt;
   const nlohmann::json json =

@@ -17,9 +17,9 @@ struct sockaddr;
 
 namespace tributary {
 
-// The text of a peer's address, without its port. Of an IPv6 address the first
-// 64 bits, because a host may have all addresses that begin with them. Empty:
-// another kind of address.
+// The text of a peer's address, without its port. An IPv6 address is cut to its
+// first 64 bits, because a host may have all addresses that begin with them.
+// Empty: another kind of address.
 std::string PeerHost(const sockaddr& address);
 // The port of an IPv4 or IPv6 address.
 int PortOf(const sockaddr& address);
@@ -44,12 +44,13 @@ class PageConnections {
   PageConnections(const Clock* clock, Limits limits, Shut shut)
       : clock_(clock), limits_(limits), shut_(std::move(shut)) {}
 
-  // Whether this daemon may accept one more connection; false after Close. One
-  // that it accepts must Begin.
+  // Whether this daemon may accept one more connection; false after Close. Call
+  // Begin for each connection that it accepts.
   bool Admit(uint64_t daemon);
   // A connection that this daemon has accepted begins. May shut another one.
   void Begin(int fd, const std::string& host, uint64_t daemon = 0);
-  // Its whole request has arrived; and its answer has been sent.
+  // Call Asked when a whole request has arrived, Answered when its answer has
+  // been sent.
   void Asked(int fd) { EnterPhase(fd, /*answers=*/true); }
   void Answered(int fd) { EnterPhase(fd, /*answers=*/false); }
   // Call it before the socket is closed.
@@ -90,7 +91,7 @@ class PageConnections {
   std::map<int, Connection> all_ ABSL_GUARDED_BY(mu_);  // by socket
   uint64_t begun_ ABSL_GUARDED_BY(mu_) = 0;
   int admitted_ ABSL_GUARDED_BY(mu_) = 0;     // and not begun yet
-  int64_t closed_ ABSL_GUARDED_BY(mu_) = -1;  // the daemons up to this one
+  int64_t closed_ ABSL_GUARDED_BY(mu_) = -1;  // daemons up to this one closed
 };
 
 }  // namespace tributary

@@ -16,8 +16,8 @@ namespace tributary {
 // waits would stop every thread that logs. Thread-safe.
 class StreamSink final : public spdlog::sinks::base_sink<std::mutex> {
  public:
-  // How long a line waits for a slow reader. Later lines do not wait until the
-  // reader has read.
+  // How long a line waits for a slow reader. After a line has been left out,
+  // lines do not wait until one has been written again.
   static constexpr absl::Duration kPatience = absl::Milliseconds(200);
 
   // The descriptor must outlive it.
@@ -28,7 +28,8 @@ class StreamSink final : public spdlog::sinks::base_sink<std::mutex> {
   void flush_() override {}
 
  private:
-  // Whether a piece that a pipe takes at once can be written.
+  // Waits for the reader (kPatience). True when the next piece, which a pipe
+  // takes at once, can be written.
   bool IsReady() const;
   // Writes the text, or leaves out the rest of it.
   bool Write(std::string_view text);

@@ -6,7 +6,7 @@
 namespace tributary {
 namespace {
 
-// By number.
+// The names by the numbers of their kinds.
 constexpr std::array<absl::string_view, static_cast<int>(kLastTraceKind) + 1>
     kNames = {"",          "data",    "forward", "backward",
               "exchange",  "idle",    "wait",    "communication",

@@ -23,7 +23,7 @@ class TraceRecorder {
 
   struct Options {
     int64_t first_step = 0;  // from 0
-    int64_t last_step = 0;   // itself traced
+    int64_t last_step = 0;   // inclusive
     // Steps that a contribution to the servers covers (StepCount).
     int64_t steps_a_contribution = 1;
     size_t max_events_a_step = kMaxEventsAStep;
@@ -41,7 +41,7 @@ class TraceRecorder {
     return step >= options_.first_step && step <= options_.last_step;
   }
   // The last step that contribution number `contribution`, from 0, covers. -1
-  // where that is certainly not traced, so any number may be passed.
+  // if that step is certainly not traced, so any number may be passed.
   int64_t StepOf(int64_t contribution) const {
     const int64_t covers = options_.steps_a_contribution;
     return contribution < 0 || contribution > options_.last_step / covers

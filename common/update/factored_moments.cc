@@ -58,7 +58,8 @@ void FactoredMoments::Update(const OptimizerStep& step,
 void FactoredMoments::MakeDirection(Ops& ops, const OptimizerStep& step,
                                     const float* gradient,
                                     float* direction) const {
-  // The mean over the rows is that over the columns, which every slice knows.
+  // The mean of the rows' averages is that of the columns' averages, all of
+  // which every slice has.
   double sum = 0;
   for (float column : columns_) sum += column;
   const auto mean =

@@ -33,8 +33,8 @@ class UpdatePhases {
     float weight_scale = 1;
   };
 
-  // clip_norm: the largest norm of the whole gradient (clip_grad_norm_); 0:
-  // any.
+  // clip_norm: the largest norm of the whole gradient (clip_grad_norm_); 0: no
+  // limit.
   UpdatePhases(const OptimizerOptions& options, double clip_norm,
                bool skip_nonfinite, std::vector<ParameterGroup> groups = {})
       : optimizer_(options, std::move(groups)),
@@ -42,7 +42,8 @@ class UpdatePhases {
         skip_nonfinite_(skip_nonfinite) {}
 
   const GroupedOptimizer& optimizer() const { return optimizer_; }
-  // The norm clips, and tells whether any part of the gradient is not finite.
+  // True when a step needs the gradient's norm: to clip, to find values that
+  // are not finite, or to factor.
   bool needs_norm() const {
     return clip_norm_ > 0 || skip_nonfinite_ || optimizer_.factors();
   }
@@ -53,15 +54,16 @@ class UpdatePhases {
 
   // The first parameter whose squares are not finite, or -1.
   static int FirstNonFinite(const std::vector<double>& squares);
-  // By what the gradient is multiplied; squares: sums of the squares of each
-  // parameter's mean gradient, 0 of a frozen one.
+  // The factor of the gradient. squares: for each parameter, the sum of the
+  // squares of its mean gradient; 0 for a frozen one.
   double Scale(const ParameterSpecs& parameters,
                const std::vector<double>& squares) const {
     return Optimizer::ClipCoefficient(
         clip_norm_, Optimizer::GradientSquare(parameters, squares));
   }
-  // How each parameter moves in step `step`, from 1, from the sums of squares
-  // of its weight and of its direction. rates: of each group.
+  // How each parameter moves in step `step`, counted from 1. The squares are
+  // sums over each parameter's weight and over its direction. rates: of each
+  // group.
   std::vector<Move> Moves(const ParameterSpecs& parameters, int64_t step,
                           const LearningRates& rates,
                           const std::vector<double>& weight_squares,
@@ -80,7 +82,8 @@ void AppendGrainSquares(Ops& ops, const float* x, int64_t n,
                         std::vector<double>* squares);
 
 // direction = the optimizer's direction for n elements of `parameter`, whose
-// state moves on; of a running average that to `gradient`, the batch's value.
+// state moves on. For a running average: the direction towards `gradient`, the
+// batch's value.
 void MakeDirection(Ops& ops, const Optimizer& optimizer,
                    const ParameterSpec& parameter,
                    const OptimizerStep& prepared, int64_t n,

@@ -16,9 +16,9 @@ namespace tributary {
 
 // Makes a unary call and waits for its answer. `method`: such as
 // "/tributary.v1.ParameterService/Pull". DataLoss: the answer cannot be
-// decoded, so it was damaged on the way. The call of a generated stub then ends
-// with Unimplemented, as if the server did not know the method, and is not
-// repeated.
+// decoded, so it was damaged on the way. A call of a generated stub would then
+// end with Unimplemented, as if the server did not know the method, and would
+// not be repeated.
 absl::Status BlockingCall(const std::shared_ptr<grpc::Channel>& channel,
                           const char* method, grpc::ClientContext* context,
                           const google::protobuf::MessageLite& request,

@@ -30,7 +30,7 @@ inline constexpr KeepAlive kServersKeepAlive = {absl::Seconds(20),
                                                 absl::Seconds(20)};
 
 // The arguments of every channel: no proxy, keep-alive pings, and no compressed
-// messages, of which one byte may expand to a thousand.
+// messages, because one byte of these may expand to a thousand.
 grpc::ChannelArguments CommonArguments(const KeepAlive& keep_alive = {});
 
 // A channel for tensor traffic to host:port, which reconnects quickly. The

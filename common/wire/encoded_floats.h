@@ -8,8 +8,8 @@
 
 namespace tributary {
 
-// Encodes n floats, the beginning of a slice or a part that begins at a unit,
-// to encoding.Bytes(n) bytes. Returns `crc` extended by these bytes (crc32c.h),
+// Encodes n floats to encoding.Bytes(n) bytes. The first one must be the first
+// of a slice or of a unit. Returns `crc` extended by these bytes (crc32c.h),
 // which are in the cache then.
 uint32_t EncodeFloats(const Encoding& encoding, int64_t n, const float* values,
                       char* out, uint32_t crc);

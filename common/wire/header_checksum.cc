@@ -65,7 +65,7 @@ uint32_t HeaderCrc32c(const v1::PushPullResponse& message) {
   Words words(2);
   words.Add(Word(message.version()));
   if (message.has_shared_offset()) words.Add(message.shared_offset());
-  // Not the 1 alone, which would also be that of shared_offset 1.
+  // The 1 alone would give the same checksum as a shared_offset of 1.
   if (message.skipped()) {
     words.Add(static_cast<uint64_t>(v1::PushPullResponse::kSkippedFieldNumber),
               1);

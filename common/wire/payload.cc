@@ -73,9 +73,9 @@ absl::Span<const float> FloatReader::NextRun(int64_t n, float* scratch) {
 
 namespace {
 
-// Floats that stay in the first-level cache between their two uses. A multiple
-// of the bytes that three lanes of the CRC instruction take (crc32c.cc): a rest
-// would take three times as long.
+// Floats that stay in the first-level cache between their two uses. Their bytes
+// are a multiple of what three lanes of the CRC instruction take (crc32c.cc),
+// because the bytes left over would take three times as long.
 constexpr int64_t kPart = 4608;
 
 }  // namespace

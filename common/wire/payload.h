@@ -26,7 +26,7 @@ class Payload {
   // The checksum and the finiteness of a payload, from one pass over its bytes.
   struct Scan {
     uint32_t crc32c = 0;           // of all bytes
-    int64_t first_nonfinite = -1;  // the first float that is no number; or -1
+    int64_t first_nonfinite = -1;  // index of the first NaN or infinity, or -1
   };
 
   size_t size() const { return size_; }
@@ -50,7 +50,7 @@ class FloatReader {
   // copied to `scratch` (room for n). n must not exceed the number that is
   // left.
   const float* Next(int64_t n, float* scratch);
-  // The next floats that Next returns in place.
+  // How many of the next floats Next can return in place.
   int64_t FloatsInPlace() {
     return static_cast<int64_t>(Here() / sizeof(float));
   }

@@ -18,7 +18,7 @@ namespace tributary {
 struct RetryPolicy {
   absl::Duration hold = absl::Seconds(2);
   absl::Duration margin = absl::Seconds(10);
-  // A server whose answer is so much later than hold is silent.
+  // A server is silent when its answer is this much later than hold.
   absl::Duration silence = absl::Milliseconds(500);
   // Exponential back-off.
   absl::Duration first_pause = absl::Milliseconds(10);
@@ -30,7 +30,7 @@ struct RetryPolicy {
   // cancelled the call itself must check that first.
   static bool Repeatable(const absl::Status& status);
 
-  // How long the server may hold a call of which so much time is left.
+  // How long the server may hold a call whose remaining time is `left`.
   absl::Duration HoldFor(absl::Duration left) const;
   bool IsSilent(absl::Duration since_call) const {
     return since_call >= hold + silence;

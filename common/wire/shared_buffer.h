@@ -34,8 +34,8 @@ class SharedBuffer {
   }
 
   SharedBuffer() = default;
-  // In `arena`, which other processes may read, if there is one and it has
-  // room.
+  // Allocates in `arena`, which other processes may read, if there is one and
+  // it has room.
   explicit SharedBuffer(int64_t num_elements, int stagger = 0,
                         std::shared_ptr<SharedArena> arena = nullptr)
       : rep_(new Rep) {
@@ -90,7 +90,7 @@ class SharedBuffer {
     std::atomic<int> references{1};
     void* memory = nullptr;
     float* data = nullptr;
-    std::shared_ptr<SharedArena> arena;  // that memory is in; or none
+    std::shared_ptr<SharedArena> arena;  // holds `memory`; or null
   };
   Rep* rep_ = nullptr;
 };

@@ -6,9 +6,9 @@
 
 namespace tributary {
 
-// The encoding of a wire format: the one that has its name in the job file.
-// top_k_fraction: the share of the elements that top_k sends; without a meaning
-// for other formats. Null: this program has none.
+// Returns the encoding of a wire format, which has the same name in the job
+// file. top_k_fraction: the share of the elements that top_k sends; other
+// formats ignore it. Null: this program has no such encoding.
 const Encoding* EncodingOf(v1::WireFormat wire,
                            double top_k_fraction = kTopKFraction);
 

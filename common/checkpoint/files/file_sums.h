@@ -14,15 +14,15 @@ namespace tributary {
 // The checksum and the digest of a whole file, as a manifest has them.
 struct FileSums {
   uint32_t crc32c = 0;
-  std::string sha256;  // empty: none
+  std::string sha256;  // empty: there is no digest
 };
 
 // The sums that readers of a file compare with the manifest once they have read
 // every page: nothing, the CRC-32C, or the CRC-32C and the SHA-256.
 enum class Comparing { kNothing, kChecksum, kDigest };
 
-// SHA-256 of a page: its content, then its checksum `stored`. Of a file: of its
-// pages' digests, one behind the other. 32 bytes.
+// PageDigest returns the SHA-256 of a page's content, followed by its checksum
+// `stored`; FileDigest that of all page digests, concatenated: 32 bytes each.
 std::string PageDigest(absl::string_view content, uint32_t stored);
 std::string FileDigest(const std::vector<std::string>& page_digests);
 
@@ -32,7 +32,7 @@ class FileChecksum {
  public:
   FileChecksum(int64_t bytes, bool digests);
 
-  // `content` without its checksum, which is `stored`.
+  // Adds a page: its content without the checksum, and its checksum `stored`.
   void Add(int64_t page, absl::string_view content, uint32_t stored);
   bool Has(int64_t page) const;
   // Valid once all pages have been added.

@@ -31,7 +31,7 @@ enum class PagedFileKind : uint32_t {
   kResidual = 3
 };
 
-// Writes one file, which appears completely with Commit. Errors as AtomicFile.
+// Writes one file, which appears, complete, with Commit. Errors as AtomicFile.
 class PagedFileWriter {
  public:
   // `digests`: compute sha256(). InvalidArgument: the message is longer than
@@ -43,7 +43,7 @@ class PagedFileWriter {
   // Appends the next bytes of the data. FailedPrecondition when they are too
   // many.
   absl::Status Append(const void* data, size_t size);
-  // FailedPrecondition when bytes are missing.
+  // Completes the file. FailedPrecondition when bytes of the data are missing.
   absl::Status Commit();
 
   // Size and checksums of the whole file; valid after Commit.
@@ -69,8 +69,8 @@ class PagedFileWriter {
   std::vector<std::string> page_digests_;
 };
 
-// The page that was read last, so that reading on does not read it again. For
-// one file and one thread at a time.
+// The page that was read last, so that the next Read does not read this page
+// again. For one file and one thread at a time.
 struct PageBuffer {
   int64_t page = -1;
   std::string content;
@@ -98,8 +98,8 @@ class PageSource {
                     PageBuffer* buffer) const;
   absl::Status ReadPage(int64_t page, PageBuffer* buffer) const;
 
-  // Reads the pages not read so far; for a source that was opened to compare
-  // what `sums` has. DataLoss: a sum of the whole file differs.
+  // Reads the pages not read so far, then compares the whole file with `sums`.
+  // Open's `comparing` must cover what `sums` has. DataLoss: a sum differs.
   absl::Status Compare(const FileSums& sums) const;
 
  private:
@@ -114,7 +114,7 @@ class PageSource {
   absl::Status ReadRaw(int64_t offset, std::string* bytes) const;
 
   std::string path_;
-  UniqueFd fd_;  // if not set, memory_
+  UniqueFd fd_;  // not set: the bytes are in memory_
   absl::string_view memory_;
   int64_t bytes_ = 0;
   std::shared_ptr<FileChecksum> checksum_;  // of the pages read; may be null
@@ -153,8 +153,8 @@ class PagedFile {
     return source_.Compare(sums);
   }
 
-  // Makes a DataLoss error at the message's position: its content is
-  // impossible.
+  // Returns a DataLoss error at the message's position, for a message whose
+  // content is impossible.
   absl::Status MessageError(absl::string_view what) const;
 
  private:
@@ -170,7 +170,7 @@ class PagedFile {
   int64_t data_bytes_ = 0;
 };
 
-// DataLoss: the file has `bytes` bytes, but its manifest says `wanted`.
+// Returns DataLoss: the file has `bytes` bytes, but its manifest says `wanted`.
 absl::Status SizeError(const std::string& path, int64_t bytes, uint64_t wanted);
 
 // Reads every byte of a file and compares it with the manifest's size and

@@ -23,9 +23,9 @@ namespace tributary {
 // The files that `rank` writes under this plan.
 ShardFileSeries ResidualSeriesOf(const v1::Plan& plan, int rank);
 
-// Why the ranks of `plan` do not take up the checkpoint's residuals but begin
-// with zeros: "the checkpoint has none". Empty: each rank reads its file. The
-// answer is the same for all ranks.
+// Returns why the ranks of `plan` begin with zeros instead of the checkpoint's
+// residuals, such as "the checkpoint has none". Empty: each rank reads its
+// file. The answer is the same for all ranks.
 std::string WhyNoResiduals(const v1::CheckpointManifest& manifest,
                            const v1::Plan& plan);
 
@@ -39,9 +39,9 @@ class ResidualFile {
       const std::string& folder, const v1::CheckpointManifest& manifest,
       int rank);
 
-  // Fills a parameter's residual, parameters().size() elements each; null: the
-  // rank pushes no gradient of it. Then compares the whole file's sums with the
-  // manifest's. DataLoss: damaged, or it does not hold these parameters.
+  // Fills residuals[p], with all elements of parameter p; null: the rank pushes
+  // no gradient of it. Then compares the whole file's sums with the manifest's.
+  // DataLoss: the file is damaged or does not hold these parameters.
   absl::Status Read(absl::Span<float* const> residuals) const;
 
  private:

@@ -31,7 +31,7 @@ struct ShardFileSeries {
   int num_shards = 1;
   ParameterSpecs parameters;
   std::vector<std::string> state_names;
-  // The writer computes CheckpointFile.sha256; no part of the header.
+  // True if the writer computes CheckpointFile.sha256. Not part of the header.
   bool digests = false;
 
   friend bool operator==(const ShardFileSeries&,
@@ -60,7 +60,8 @@ struct BlockImage {
   int64_t num_elements = 0;         // per tensor, over all slices
 };
 
-// The most files of one kind in a checkpoint: servers, or ranks.
+// The limit of the files of one kind in a checkpoint: one file for each server,
+// or one for each rank.
 int MaxFiles(PagedFileKind kind);
 
 // "shard-001-of-003-00000000075bcd15-e0002.ckpt": the job's id in hex and the

@@ -18,7 +18,7 @@ constexpr uint32_t kTooLarge = (127 + 16) << 23;
 // float16. Adding it rounds a smaller number to that unit.
 constexpr uint32_t kSubnormalUnit = (127 - 24 + 23) << 23;
 
-// One of two numbers, by a mask: with a branch the compiler would compute a
+// Chooses a number by a mask: with a branch the compiler would compute a
 // floating-point sum only where it is needed, and not vectorize the loop.
 __attribute__((always_inline)) inline uint32_t Choose(bool first, uint32_t a,
                                                       uint32_t b) {

@@ -19,8 +19,8 @@ constexpr float kSafeScale = std::numeric_limits<float>::max() / 128;
 // whole number, ties to even. Its lowest byte is 0.
 constexpr float kRoundToWhole = 1.5f * (1 << 23);
 
-// The largest magnitude, as the bits of a float. Those of a NaN are above
-// infinity's.
+// Returns the largest magnitude as the bits of a float. The bits of a NaN are
+// above those of infinity.
 __attribute__((always_inline)) inline int32_t LargestBits(int64_t n,
                                                           const float* x) {
   int32_t largest = 0;
@@ -43,7 +43,7 @@ __attribute__((always_inline)) inline void EncodeInt8Unit(int64_t n,
       bytes[i] = static_cast<char>(size >= kInfinityBits);
     }
   } else if (scale < std::numeric_limits<float>::min()) {
-    // Too few bits for a scale, and the unit is below 1.5e-36.
+    // Such a scale has too few bits, and all elements are below 1.5e-36.
     scale = 0;
     std::memset(bytes, 0, static_cast<size_t>(n));
   } else {
@@ -79,9 +79,9 @@ TRIBUTARY_CLONES void DecodeInt8(int64_t n, const char* in, float* values) {
   }
 }
 
-// The first of a unit's elements that is decoded to no finite number. In a unit
-// with a scale that is none, the encoder has marked those with bytes that are
-// not 0. -1: all are finite.
+// Returns the first of a unit's elements that is decoded to a number that is
+// not finite; -1: all are finite. In a unit whose scale is not finite, the
+// encoder has marked these elements with bytes that are not 0.
 int64_t FirstInInt8Unit(int64_t n, const char* in) {
   float scale = 0;
   std::memcpy(&scale, in, sizeof scale);
@@ -95,8 +95,9 @@ int64_t FirstInInt8Unit(int64_t n, const char* in) {
 
 // Blockwise quantization by the largest magnitude (QSGD: Alistarh et al., NIPS
 // 2017; with units of fixed length: Dettmers et al., ICLR 2022).
-// For 256 elements at a time a scale, the largest magnitude / 127, and then for
-// each element a signed byte, element / scale rounded to nearest, ties to even.
+// Writes, for every 256 elements, a scale (the largest magnitude / 127), and
+// then for each element a signed byte: element / scale rounded to nearest, ties
+// to even.
 class Int8 final : public Encoding {
  public:
   const char* name() const override { return "int8"; }

@@ -19,7 +19,7 @@ constexpr int64_t InOneBitUnit(int64_t n) {
   return n < kOneBitUnit ? n : kOneBitUnit;
 }
 
-// The means of a unit's non-negative and negative elements; 0 of none.
+// The means of a unit's non-negative and negative elements; 0 for no elements.
 struct Means {
   float positive = 0;
   float negative = 0;
@@ -36,7 +36,7 @@ __attribute__((always_inline)) inline void FlagPositive(int64_t n,
   for (int64_t i = 0; i < n; ++i) flags[i] = static_cast<uint8_t>(x[i] >= 0);
 }
 
-// In double, where a sum of finite floats is finite.
+// Adds in double, where a sum of finite floats is finite.
 __attribute__((always_inline)) inline Means MeansOf(int64_t n, const float* x) {
   double positive[kSumLanes] = {};
   double negative[kSumLanes] = {};
@@ -148,8 +148,9 @@ TRIBUTARY_CLONES void DecodeOneBit(int64_t n, const char* in, float* values) {
   }
 }
 
-// The first of a unit's elements that is decoded to no finite number; its first
-// element when there is such a mean and no such element. -1: both are finite.
+// Returns the first of a unit's elements that is decoded to a number that is
+// not finite; 0 if no element uses the mean that is not finite; -1 if both
+// means are finite.
 int64_t FirstInOneBitUnit(int64_t n, const char* in) {
   const Means means = ReadMeans(in);
   if (means.AreFinite()) return -1;
@@ -161,7 +162,7 @@ int64_t FirstInOneBitUnit(int64_t n, const char* in) {
 }
 
 // 1-bit SGD (Seide et al., Interspeech 2014), with 1024 elements of a parameter
-// in the place of a column. For each of these units the mean of its
+// in the place of a column. Writes, for each of these units, the mean of its
 // non-negative elements and that of its negative ones, and then one bit for
 // each element, in order, from the lowest bit of a byte: 1 stands for the first
 // mean.

@@ -95,9 +95,10 @@ uint16_t IndexAt(const char* in, int64_t record) {
 
 // The k elements of largest magnitude of each unit of 1024 (Lin et al., Deep
 // Gradient Compression, ICLR 2018, which takes the largest of a whole tensor).
-// Equal magnitudes: the lower index. A last unit of n elements has k n / 1024
-// of them, rounded up. For each unit its indices within the unit, in ascending
-// order, and then their values. All other elements are decoded to 0.
+// Of equal magnitudes it takes the lower index. Of a last unit of n elements it
+// takes k n / 1024, rounded up. It writes, for each unit, the indices within
+// the unit, in ascending order, and then their values. All other elements are
+// decoded to 0.
 class TopK final : public Encoding {
  public:
   explicit TopK(int64_t k) : k_(k) {}
@@ -117,7 +118,7 @@ class TopK final : public Encoding {
       out += k * kRecordBytes;
     }
   }
-  // An index that is too large is left out: memory that a worker shares can
+  // Skips an index that is too large, because memory that a worker shares can
   // change after it was checked.
   void Decode(int64_t n, const char* in, float* values) const override {
     std::fill_n(values, n, 0.0f);

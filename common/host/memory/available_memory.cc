@@ -37,7 +37,7 @@ std::optional<uint64_t> Field(const std::string& text,
   return std::nullopt;
 }
 
-// A file with a single number; nullopt: there is none, or it says "max".
+// Returns the only number in a file; nullopt: there is none, as in "max".
 std::optional<uint64_t> NumberIn(const std::string& path) {
   uint64_t number = 0;
   if (!absl::SimpleAtoi(TextOf(path), &number)) return std::nullopt;

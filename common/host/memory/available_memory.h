@@ -18,7 +18,7 @@ struct AvailableMemory {
   std::string source;  // "MemAvailable and SwapFree of /proc/meminfo"
 };
 
-// nullopt: the kernel does not say. `root`: instead of "/", for tests.
+// Returns nullopt if the kernel does not say. `root` replaces "/" in tests.
 std::optional<AvailableMemory> ReadAvailableMemory(
     const std::string& root = "");
 
@@ -31,7 +31,7 @@ struct MemoryClaim {
 };
 
 // FailedPrecondition, with both figures, when less than the claim is available.
-// nullopt: it is not known, and nothing is refused.
+// `available` is nullopt when it is unknown: then nothing is refused.
 absl::Status CheckClaim(const MemoryClaim& claim,
                         const std::optional<AvailableMemory>& available);
 

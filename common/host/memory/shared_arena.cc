@@ -70,11 +70,11 @@ absl::Status MapAt(char* base, const UniqueFd& memory, size_t bytes,
       MAP_FAILED) {
     return Failed("mmap");
   }
-  if (bytes >= kHugePage) madvise(base, bytes, MADV_HUGEPAGE);  // a wish
+  if (bytes >= kHugePage) madvise(base, bytes, MADV_HUGEPAGE);  // only a hint
   return absl::OkStatus();
 }
 
-// Call it once the owner has mapped the memory for writing.
+// Call this after the owner has mapped the memory for writing.
 absl::Status Seal(const UniqueFd& memory) {
   if (fcntl(memory.get(), F_ADD_SEALS, kSeals) == 0) return absl::OkStatus();
   return Failed("F_ADD_SEALS");

@@ -33,27 +33,27 @@ class SharedArena {
 
   size_t size() const { return size_; }
 
-  // Aligned to a page if it is large, else to 64 bytes; nullptr when no free
-  // range is large enough. The contents are undefined.
+  // Returns memory aligned to a page if it is large, else to 64 bytes; nullptr
+  // when no free range is large enough. The contents are undefined.
   void* Allocate(size_t bytes) ABSL_LOCKS_EXCLUDED(mu_);
-  // The arena's bytes that Allocate takes at most.
+  // The most bytes that Allocate(bytes) takes from the arena.
   static size_t Taken(size_t bytes);
   void Free(void* memory) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Where these bytes are in the arena; none: not wholly inside it.
+  // Where these bytes are in the arena; nullopt: they are not wholly inside it.
   std::optional<uint64_t> OffsetOf(const void* data, size_t bytes) const;
 
   // Another descriptor of the memory, for MappedArena in another process. After
   // Detach an earlier descriptor refers to the earlier memory.
   absl::StatusOr<UniqueFd> Share() ABSL_LOCKS_EXCLUDED(mu_);
 
-  // After this, writes are no longer seen by those to whom the memory was
-  // shared: they keep the contents of this moment. Addresses and contents stay
-  // as they are for this process. Nobody may write meanwhile. Does nothing when
-  // the memory was never shared.
+  // Hides later writes from the processes to which the memory was shared: they
+  // keep the contents of this moment. Addresses and contents stay as they are
+  // for this process. Nobody may write during the call. Does nothing when the
+  // memory was never shared.
   absl::Status Detach() ABSL_LOCKS_EXCLUDED(mu_);
   // How often Detach has put other pages at the arena's addresses. A driver
-  // that has pinned the earlier ones goes on writing to those.
+  // that has pinned the earlier pages goes on writing to those.
   uint64_t moves() const { return moves_; }
 
  private:

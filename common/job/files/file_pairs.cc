@@ -25,8 +25,8 @@ std::string ByValue(absl::string_view text) {
   return plain;
 }
 
-// The length of the beginning that all names share, without the digits of a
-// number that goes on in one of them. reverse: of their end.
+// Returns the length of the beginning (`reverse`: of the end) that all names
+// share, without the digits of a number that goes on in one of them.
 size_t CommonLength(const Names& names, bool reverse) {
   const auto at = [reverse](const std::string& name, size_t i) {
     return reverse ? name[name.size() - 1 - i] : name[i];
@@ -62,8 +62,8 @@ Names DifferingParts(const Names& names) {
   return parts;
 }
 
-// [place][name]: the numbers in the names, or the words between them, at each
-// place at which all names have one and not the same.
+// Returns [place][name]: the numbers in the names, or the words between them,
+// for each place at which all names have one and not all have the same.
 std::vector<Names> Varying(const Names& names, bool numbers) {
   const auto is_part = [numbers](char c) {
     return numbers ? absl::ascii_isdigit(c) : absl::ascii_isalpha(c);

@@ -36,7 +36,8 @@ constexpr absl::string_view kRunFiles[] = {"/job.yaml",
                                            "/coordinator.lock"};
 constexpr absl::string_view kEventFiles = "events.out.tfevents.";
 constexpr absl::string_view kRunFolders[] = {"/tls", "/logs", "/checkpoints"};
-// From a file to its run directory: checkpoints, step-1, the file.
+// The most levels from a file up to its run directory, as from
+// checkpoints/step-1/FILE.
 constexpr int kDeepest = 3;
 
 bool Exists(const std::string& path) {
@@ -93,13 +94,13 @@ bool IsFileOfRun(const std::string& path, const std::string& run) {
   return false;
 }
 
-// The files that the job of a run names. None: the job cannot be read.
+// Returns the files that the job of a run names; none if it cannot be read.
 std::vector<std::string> FilesOfRunsJob(const std::string& run) {
   const auto job = ReadRecordedJob(run);
   return job.ok() ? FilesOfJob(*job) : std::vector<std::string>();
 }
 
-// The runs of the command, and that in whose directory the output is.
+// Returns the runs that the command reads, and those that hold the output.
 std::vector<std::string> RunsBeside(const GuardedOutput& output) {
   std::vector<std::string> runs = output.runs;
   std::error_code error;

@@ -13,7 +13,7 @@ namespace tributary {
 struct GuardedOutput {
   std::string path;
   std::string option;             // the path's place in the command: "--output"
-  std::vector<std::string> read;  // files that the command reads; "": none
+  std::vector<std::string> read;  // files the command reads; "" is ignored
   std::vector<std::string> runs = {};  // the run directories that it reads
 };
 

@@ -13,9 +13,10 @@ namespace tributary {
 struct ProgramJobSource {
   std::string text;       // of the job file; empty: there is none
   std::string file_name;  // empty: there is none; paths start here (job_file.h)
-  std::string name;       // of a job without `name`, where there is no file
+  std::string name;       // the job's, if it has none and there is no file
   std::vector<std::string> overrides;  // as given to --set
-  // The text is the job of an earlier run: the program may change its fields.
+  // True if the text is the job of an earlier run: the program may then change
+  // its fields.
   bool text_yields = false;
 };
 
@@ -24,19 +25,19 @@ struct ProgramJobSource {
 absl::StatusOr<ProgramJobSource> ReadProgramJob(
     const std::string& path, std::vector<std::string> overrides);
 
-// Whether the source is of a program's job, which has no model and no data.
+// Whether the source describes a program's job, which has no model and no data.
 // Errors as ReadJobFile.
 absl::StatusOr<bool> IsForProgram(const ProgramJobSource& source);
 
-// The source, resolved, without what the program says later: required fields
-// may be missing. InvalidArgument: a field by itself is wrong, or the job has a
-// model or data.
+// Resolves the source without the fields that the program sets later: required
+// fields may be missing. InvalidArgument: a field by itself is wrong, or the
+// job has a model or data.
 absl::StatusOr<v1::JobSpec> ParseProgramBase(const ProgramJobSource& source);
 
-// The whole job: the source and `settings`, the program's fields
-// (SubmitJobRequest). InvalidArgument, besides errors as ReadJobFile: a setting
-// contradicts an override, or the text unless it yields; the message names the
-// field and both values. Errors in a setting begin with it.
+// Returns the whole job: the source with `settings`, the program's fields
+// (SubmitJobRequest). Errors as ReadJobFile; also InvalidArgument when a
+// setting contradicts an override, or the text unless `text_yields`: the
+// message names the field and both values. Errors in a setting begin with it.
 absl::StatusOr<v1::JobSpec> ParseProgramJob(
     const ProgramJobSource& source, const std::vector<std::string>& settings);
 

@@ -31,7 +31,7 @@ const FieldDescriptor* MemberOf(const v1::DataSource& source) {
   return v1::DataSource::descriptor()->FindFieldByNumber(source.kind_case());
 }
 
-// A field that most kinds have; null: this one does not.
+// Returns a field that most kinds have; null if this kind does not.
 const FieldDescriptor* FieldOf(const v1::DataSource& source,
                                const std::string& name) {
   const FieldDescriptor* member = MemberOf(source);

@@ -20,8 +20,8 @@ class SourceKind {
  public:
   virtual ~SourceKind() = default;
 
-  // The lists of files, under their keys: first that of the rows, then that of
-  // labels in files of their own. None: the rows are generated.
+  // The lists of files and their keys: first the files of the rows, then the
+  // files of labels, if they are separate. Empty: the rows are generated.
   struct Files {
     const char* key;
     google::protobuf::RepeatedPtrField<std::string>* paths;

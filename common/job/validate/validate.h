@@ -24,7 +24,7 @@ absl::Status ValidateProgram(const Places& places, const v1::JobSpec& job);
 // set.
 absl::Status ValidateData(const Places& places, const v1::JobSpec& job);
 
-// Checks that what the job decides by its evaluations can be decided.
+// Checks that the job can make the decisions that depend on its evaluations.
 absl::Status ValidateEvaluation(const Places& places, const v1::JobSpec& job);
 
 // Checks optimizer, schedule, and the batch per worker.
@@ -42,8 +42,8 @@ absl::Status ValidateParameterGroups(const Places& places,
 // feedback requires of synchronization and cluster.
 absl::Status ValidateWire(const Places& places, const v1::JobSpec& job);
 
-// Checks for plain bsp: the block at `path` makes `who` compute with parts of
-// the same weights, so all of them must use the same version.
+// Checks that the job uses plain bsp: the block at `path` makes `who` compute
+// with parts of the same weights, so all of them must use the same version.
 absl::Status ValidateGroupSync(const Places& places, const std::string& path,
                                const std::string& who, const v1::JobSpec& job);
 // Checks what strategy.tensor_parallel requires of workers, layers and

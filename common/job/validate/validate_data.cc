@@ -36,7 +36,7 @@ absl::Status ValidateSource(const Places& places, const std::string& path,
   return ValidateNormalize(places, kind_path + ".normalize", *normalize);
 }
 
-// Checks a source beside the training set, at `path`.
+// Checks the source at `path`, which is used beside the training set.
 absl::Status ValidateBeside(const Places& places, const std::string& path,
                             const v1::DataSource& train,
                             const v1::DataSource& source) {

@@ -24,7 +24,7 @@ std::vector<std::string> MetricsOf(const v1::JobSpec& job) {
   return {"accuracy", "loss"};
 }
 
-// A decision by an evaluation needs all ranks to be at its step.
+// A decision by an evaluation needs all ranks to be at the evaluated step.
 absl::Status ValidateDecision(const Places& places, const v1::JobSpec& job,
                               const std::string& field) {
   const SyncTraits sync = SyncTraitsOf(job);

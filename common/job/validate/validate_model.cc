@@ -40,7 +40,7 @@ absl::Status CheckSize(const Places& places, const v1::ModelSpec& model) {
 }
 
 // Every source has one label per row or per token, so only cross entropy allows
-// more than one output. width: of the last layer; 0: it depends on the images.
+// more than one output. `width`: the last layer's; 0 if it depends on images.
 absl::Status CheckLoss(const Places& places, const v1::LossSpec& loss,
                        int64_t width) {
   if (width == 0) return absl::OkStatus();

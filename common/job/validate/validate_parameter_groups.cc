@@ -15,8 +15,8 @@
 namespace tributary {
 namespace {
 
-// The first field that, with the value of `base`, makes the group's variant
-// that of `base`; or "".
+// Returns the first field that would make the group's variant equal that of
+// `base` if it had the value of `base`; "" if no field would.
 std::string FieldOfVariant(const OptimizerKind& kind,
                            const OptimizerOptions& base,
                            const OptimizerOptions& group) {
@@ -31,7 +31,7 @@ std::string FieldOfVariant(const OptimizerKind& kind,
   return "";
 }
 
-// Two variants of a kind keep other states, or compute them otherwise.
+// Two variants of a kind keep different states, or compute them differently.
 absl::Status ValidateVariant(const Places& places, const std::string& path,
                              const v1::OptimizerSpec& base,
                              const v1::OptimizerSpec& group) {

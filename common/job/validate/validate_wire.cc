@@ -15,7 +15,7 @@ constexpr char kServer[] = "strategy.parameter_server.";
 std::string NameOf(v1::WireFormat wire) { return EncodingOf(wire)->name(); }
 
 // A weight that float16 cannot hold would be lost, and a compressed weight
-// would be another one.
+// would have another value.
 absl::Status ValidateWeightsWire(const Places& places, v1::WireFormat wire) {
   if (wire == v1::WIRE_FORMAT_FLOAT32 || wire == v1::WIRE_FORMAT_BFLOAT16) {
     return absl::OkStatus();

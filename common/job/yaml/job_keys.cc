@@ -43,8 +43,8 @@ const Descriptor* BlockAt(const std::vector<std::string>& keys) {
   return block;
 }
 
-// The values that a field takes: its names; true and false; or the key of a
-// block by itself.
+// The values that a field takes: an enum's names; true and false; or the keys
+// of blocks that may stand alone.
 std::vector<std::string> ValuesOf(const FieldDescriptor& field) {
   if (field.cpp_type() == FieldDescriptor::CPPTYPE_BOOL) {
     return {"true", "false"};

@@ -6,10 +6,10 @@
 
 namespace tributary {
 
-// The ways in which the text of a `--set` override can go on. `begun`:
-// "training.op", "device=c". A key of a block ends in ".", any other one in
-// "=". After a key and "=": its names or switches; nothing where it has none.
-// Numbers within a list of layers are passed over: "model.sequential.0.".
+// Returns the texts of a `--set` override that begin with `begun`, such as
+// "training.op" or "device=c". A key of a block ends in ".", any other key in
+// "=". After a key and "=" come its names or switches, if it has any. The
+// number of a layer in a list is accepted as it is: "model.sequential.0.".
 std::vector<std::string> JobKeys(const std::string& begun);
 
 }  // namespace tributary

@@ -19,7 +19,7 @@ using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
 using Json = nlohmann::ordered_json;
 
-// Texts are also numbers and switches, as in `label: 0`.
+// A text may also be written as a number or a switch, as in `label: 0`.
 const Json kText = {{"type", {"string", "number", "boolean"}}};
 
 void PutLimit(const char* inclusive, const char* exclusive, bool open,

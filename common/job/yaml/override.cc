@@ -77,7 +77,7 @@ class OverrideWalk {
     }
   }
 
-  // As if the field had not been written.
+  // Makes the job as if the field had not been written.
   absl::Status Remove(const FieldDescriptor& field) {
     message_->GetReflection()->ClearField(message_, &field);
     places_->Forget(path_);

@@ -10,7 +10,7 @@
 
 namespace tributary {
 
-// How errors begin that are found in an override of the command line.
+// The beginning of an error in an override of the command line.
 inline constexpr char kOverrideOrigin[] = "--set ";
 
 // Applies one `--set` override, for example

@@ -32,7 +32,7 @@ bool IsLearningRate(const std::string& name, const Descriptor& descriptor) {
           descriptor.name() == "OptimizerSpec");
 }
 
-// A path in messages; the job itself has an empty path.
+// Returns a path as errors show it; the job itself has an empty path.
 std::string Owner(const std::string& path) {
   return path.empty() ? "the job" : path;
 }

@@ -36,7 +36,7 @@ class ProtoReader {
         absl::StrCat(source_.At(line), ": ", text...));
   }
 
-  // `unknown field "optimiser" in training; did you mean "optimizer"?`
+  // Makes `unknown field "optimiser" in training; did you mean "optimizer"?`
   absl::Status UnknownField(
       int line, const std::string& name, const std::string& path,
       const google::protobuf::Descriptor& descriptor) const;

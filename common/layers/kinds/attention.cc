@@ -11,13 +11,13 @@ namespace {
 // Queries whose scores the CPU computes together (kernels/cpu/attention.cc).
 constexpr int64_t kQueries = 128;
 
-// Scores that are computed for one sample: of a causal attention those up to
-// the last key that a block of queries sees.
+// The number of scores that are computed for one sample: with causal attention
+// only those up to the last key that a block of queries sees.
 double Scores(int64_t time, int64_t heads, bool causal) {
   const double all = static_cast<double>(time);
   const double per_head = static_cast<double>(heads);
   if (!causal) return per_head * all * all;
-  // Block b of q whole ones sees (b + 1) kQueries keys, the rest all keys.
+  // Whole block b sees (b + 1) kQueries keys; the remaining queries see all.
   const double queries = static_cast<double>(kQueries);
   const int64_t blocks = time / kQueries;
   const double whole = static_cast<double>(blocks);
@@ -86,10 +86,10 @@ class Attention final : public LayerKind {
     const double add = size + (spec.qkv_bias() ? 3 * size : 0);
     LayerNumbers n;
     n.output_shape = shape;
-    // q, k, v and the output; scores and context.
+    // The projections q, k, v and the output; the scores and the context.
     n.forward_flops =
         2 * size * 4 * d + add + 2 * product + kExponential * scores;
-    // Weights of both projections and the gradient of the context; the scores
+    // The gradients of both projections' weights and of the context; the scores
     // again and four products from them.
     n.backward_flops =
         2 * size * 5 * d + add + 5 * product + kExponential * scores;

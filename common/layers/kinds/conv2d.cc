@@ -9,7 +9,7 @@
 namespace tributary {
 namespace {
 
-// Layers that no model takes may come by, too.
+// At least 1, because layers that are not valid come here, too.
 int64_t GroupsOf(const v1::Conv2dSpec& spec) {
   return std::max<int64_t>(1, spec.groups());
 }

@@ -28,7 +28,8 @@ class LastExtentNorm : public LayerKind {
  protected:
   virtual int64_t FeaturesOf(const v1::LayerSpec& layer) const = 0;
 
-  // FLOPs are those of one element; `statistics` are kept for each vector.
+  // `forward` and `backward` are the FLOPs of one element; `statistics` numbers
+  // are kept for each vector.
   absl::StatusOr<LayerNumbers> NumbersOf(const v1::LayerSpec& layer,
                                          const Shape& shape, double forward,
                                          double backward,

@@ -15,7 +15,7 @@ namespace tributary {
 class CheckpointHold {
  public:
   // `of_plan`: the answer belongs to the plan that the worker is in. The hold
-  // is valid before that, its step is not.
+  // of another answer is valid, too, but its checkpoint step is not.
   void Follow(const v1::HeartbeatResponse& answer, bool of_plan) {
     hold_ = answer.hold();
     step_ = of_plan ? answer.checkpoint_step() : 0;
@@ -23,7 +23,8 @@ class CheckpointHold {
     newest_step_ = step_;
     owed_.push_back(step_);
   }
-  // Another plan. The step is unknown until the next answer.
+  // Starts another plan. Its checkpoint's step is unknown until the next
+  // answer.
   void BeginPlan() {
     step_ = newest_step_ = stands_at_ = 0;
     owed_.clear();
@@ -37,8 +38,8 @@ class CheckpointHold {
     if (hold_ == 0 || step_ == 0 || finished_step < step_) return;
     if (std::exchange(stands_at_, step_) != step_) told_stands_at_ = false;
   }
-  // Whether this worker owes a file of the checkpoint of `step`; then it no
-  // longer does.
+  // Returns whether this worker owes a file of the checkpoint of `step`. From
+  // then on it no longer owes the file.
   bool TakeOwed(int64_t step) {
     bool owes = false;
     while (!owed_.empty() && owed_.front() <= step) {
@@ -64,9 +65,9 @@ class CheckpointHold {
  private:
   uint64_t hold_ = 0;        // HeartbeatResponse.hold
   int64_t step_ = 0;         // its checkpoint_step
-  uint64_t told_hold_ = 0;   // the last hold told under which this worker waits
+  uint64_t told_hold_ = 0;   // the last hold under which it told that it waits
   int64_t newest_step_ = 0;  // the highest received under this plan
-  int64_t stands_at_ = 0;    // the last of them that it has finished
+  int64_t stands_at_ = 0;    // the last checkpoint step that it has finished
   bool told_stands_at_ = true;
   std::deque<int64_t> owed_;  // in increasing order
 };

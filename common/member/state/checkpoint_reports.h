@@ -17,8 +17,8 @@ class CheckpointReports {
   // Limit while the coordinator cannot be reached.
   static constexpr size_t kMaxPending = 64;
 
-  // When too many wait, the oldest failure (or else the oldest file) is
-  // dropped, which the coordinator learns from later reports.
+  // Queues a report. When too many wait, drops the oldest failure, or else the
+  // oldest file; the coordinator learns of that from later reports.
   void Add(const v1::CheckpointReport& report) {
     if (pending_.size() >= kMaxPending) {
       const auto failure = std::find_if(
@@ -37,8 +37,8 @@ class CheckpointReports {
       *request->add_checkpoints() = report;
     }
   }
-  // The coordinator has taken the first `taken` of this heartbeat. Those may
-  // have been dropped since.
+  // The coordinator has taken the first `taken` reports of this heartbeat. Some
+  // of them may have been dropped since.
   void Settle(const v1::HeartbeatRequest& request, uint32_t taken) {
     const int count = static_cast<int>(std::min<int64_t>(
         taken, static_cast<int64_t>(request.checkpoints_size())));

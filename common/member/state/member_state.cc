@@ -27,7 +27,7 @@ MemberState::Gate MemberState::Check(int64_t step) const {
   if (!end_.ok() || phase_ == v1::JOB_PHASE_DONE) return Gate::kEnded;
   if (plan_is_over()) return Gate::kNewPlan;
   if (stop_step_ && step > *stop_step_) return Gate::kStop;
-  // Before the first answer: the stop step may have been settled already.
+  // Waits for the first answer: the stop step may have been settled already.
   if (!heard_ || Paused() || steps_.full()) {
     return Gate::kWait;
   }
@@ -162,8 +162,8 @@ void MemberState::ReportCut(int64_t step) {
 
 void MemberState::Settle(const v1::HeartbeatRequest& request,
                          const v1::HeartbeatResponse& answer) {
-  // Not current: an answer to a request of an earlier plan, whose steps are
-  // dropped.
+  // False for an answer to a request under an earlier plan, whose steps have
+  // been dropped.
   const bool current = request.plan_epoch() == plan_epoch_;
   const bool all = steps_.Settle(request, current ? answer.steps_taken() : 0);
   if (current && request.finished() && all) finish_acknowledged_ = true;

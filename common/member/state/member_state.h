@@ -39,8 +39,8 @@ class MemberState {
   // Begins the step if its gate is open; the result is that of
   // Member::BeginStep. Without a value: ask again after the next answer.
   std::optional<absl::Status> TryToBegin(int64_t step);
-  // This rank's program takes no step after begun_step(); the result is that of
-  // Member::EndProgram. Without a value: ask again after the next answer.
+  // Records that the program takes no step after begun_step(); the result is as
+  // from Member::EndProgram. Without a value: ask again after the next answer.
   std::optional<absl::Status> TryToEnd();
   void Begin(int64_t step) {
     begun_step_ = step;
@@ -83,7 +83,7 @@ class MemberState {
   // The coordinator has answered, but its answer does not count yet.
   void OnContact(int64_t now_micros) { last_answer_micros_ = now_micros; }
 
-  // Handles what came of a heartbeat: an answer or an error.
+  // Handles the result of a heartbeat: an answer or an error.
   void OnResult(const v1::HeartbeatRequest& request,
                 const absl::StatusOr<v1::HeartbeatResponse>& answer,
                 int64_t now_micros);
@@ -122,11 +122,11 @@ class MemberState {
   // The step of this plan whose snapshot the coordinator wants of this server
   // now, because all workers wait after it or have finished; 0: none.
   int64_t cut_step() const { return cut_step_; }
-  // This server has the snapshot, or cannot have it.
+  // Reports that this server has the snapshot of `step`, or cannot have it.
   void ReportCut(int64_t step);
-  // Whether this worker owes a file of the checkpoint of `step`, for which
-  // somebody has asked; then it no longer does. Call it once this step is
-  // finished and before the next one, which may begin already.
+  // Returns whether this worker owes a file of the checkpoint of `step`, for
+  // which somebody has asked; from then on it owes none. Call it once this step
+  // is finished and before the next one, whose gate may be open already.
   bool TakeAskedCheckpoint(int64_t step) { return hold_.TakeOwed(step); }
 
   v1::JobPhase phase() const { return phase_; }
@@ -168,7 +168,7 @@ class MemberState {
   int64_t start_step_ = 0;
   int64_t begun_step_ = 0;
   int64_t begun_before_ = 0;  // by a previous process in this place
-  bool heard_ = false;        // an answer has come since it has its place
+  bool heard_ = false;        // an answer has come since it got its place
   bool started_ = false;      // the begun step is known
   StepReports steps_;         // of this plan
   CheckpointReports checkpoints_;

@@ -23,21 +23,21 @@ class StepReports {
   static constexpr size_t kMaxKept = 4096;
 
   void Add(const v1::StepReport& report) { pending_.push_back(report); }
-  // So many wait that no step may begin.
+  // So many reports wait that no step may begin.
   bool full() const { return pending_.size() >= kMaxWaitingReports; }
-  // A heartbeat would be full. Not after one of which nothing was taken: to
-  // send it again at once would only spin.
+  // The waiting reports fill a heartbeat. False after a heartbeat of which
+  // nothing was taken: sending it again at once would only spin.
   bool urgent() const { return !stalled_ && pending_.size() >= kPerHeartbeat; }
   bool stalled() const { return stalled_; }
 
-  // Adds the next ones to a heartbeat; true: they are all.
+  // Adds the next reports to a heartbeat. True when it has all that wait.
   bool AddTo(v1::HeartbeatRequest* request) const {
     const size_t batch = std::min(pending_.size(), kPerHeartbeat);
     for (size_t i = 0; i < batch; ++i) *request->add_steps() = pending_[i];
     return batch == pending_.size();
   }
-  // The coordinator has taken the first `taken` of this heartbeat of the plan;
-  // true: it has taken them all.
+  // The coordinator has taken the first `taken` steps of this heartbeat of the
+  // plan. Returns true when it has taken all steps of the heartbeat.
   bool Settle(const v1::HeartbeatRequest& request, uint32_t taken) {
     const size_t count = std::min<size_t>(
         {taken, static_cast<size_t>(request.steps_size()), pending_.size()});
@@ -49,19 +49,19 @@ class StepReports {
     stalled_ = count == 0 && request.steps_size() > 0;
     return static_cast<int>(count) == request.steps_size();
   }
-  // Another coordinator has taken over.
+  // Another coordinator has taken over: it gets the kept steps again.
   void SendAgain() {
     pending_.insert(pending_.begin(), kept_.begin(), kept_.end());
     kept_.clear();
   }
-  // Another plan: these steps are computed again.
+  // Drops all steps, because another plan computes them again.
   void Drop() { *this = {}; }
   void ForgetStall() { stalled_ = false; }
 
  private:
   std::deque<v1::StepReport> pending_;  // not yet taken
   std::deque<v1::StepReport> kept_;     // taken
-  bool stalled_ = false;                // none was taken of those sent
+  bool stalled_ = false;                // none of the sent steps was taken
 };
 
 }  // namespace tributary

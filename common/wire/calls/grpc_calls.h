@@ -38,7 +38,7 @@ class GrpcCalls final : public OutgoingCalls {
   std::deque<grpc::GenericStub> stubs_;  // [server]
 };
 
-// The same with a queue of its own.
+// GrpcCalls with a queue of its own.
 class GrpcCallQueue final : public CallQueue {
  public:
   GrpcCallQueue(const std::vector<std::string>& servers, CallerProof proof)

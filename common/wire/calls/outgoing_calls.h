@@ -11,22 +11,23 @@
 
 namespace tributary {
 
-// Makes unary calls to the servers of a plan and sets alarms. The end of each
-// comes as its CompletionTag. In programs gRPC carries the calls
-// (grpc_calls.h); the simulator carries them over a network that loses, repeats
-// and damages messages (tests/simulation/processes/simulated_calls.h).
+// Makes unary calls to the servers of a plan and sets alarms. When a call or an
+// alarm ends, its CompletionTag comes from the queue. In programs gRPC carries
+// the calls (grpc_calls.h); the simulator carries them over a network that
+// loses, repeats and damages messages
+// (tests/simulation/processes/simulated_calls.h).
 class OutgoingCalls {
  public:
-  // A call under way. It is destroyed after its tag has come.
+  // A call under way. Must be destroyed only after its tag has come.
   class Call {
    public:
     virtual ~Call() = default;
-    // Lets it end soon, with Cancelled. From any thread.
+    // Makes the call end soon, with Cancelled. Any thread may call this.
     virtual void Cancel() = 0;
-    // Once, after its tag has come.
+    // Call it once, after the call's tag has come.
     virtual absl::StatusOr<grpc::ByteBuffer> TakeAnswer() = 0;
   };
-  // Its tag comes when the time is over or it is cancelled.
+  // The tag of an alarm comes when its time is over or it is cancelled.
   class Alarm {
    public:
     virtual ~Alarm() = default;
@@ -35,7 +36,7 @@ class OutgoingCalls {
 
   virtual ~OutgoingCalls() = default;
   // server: its index in the plan. method: such as
-  // "/tributary.v1.ParameterService/Pull"; lives for ever.
+  // "/tributary.v1.ParameterService/Pull"; must live for ever.
   virtual std::unique_ptr<Call> Start(int server, const char* method,
                                       const grpc::ByteBuffer& request,
                                       absl::Duration timeout,
@@ -49,12 +50,12 @@ class OutgoingCalls {
 class CallQueue : public OutgoingCalls {
  public:
   enum class Next { kHandled, kTimeout, kShutdown };
-  // Handles the next tag. Waits for it at most this long.
+  // Waits for the next tag, at most for `timeout`, and handles it.
   virtual Next HandleNext(absl::Duration timeout) = 0;
-  // No call and no alarm is started any more. HandleNext hands out the tags
-  // that are left, then kShutdown.
+  // Call it when no further call or alarm is started. HandleNext then handles
+  // the tags that are left, and after them returns kShutdown.
   virtual void Shutdown() = 0;
-  // Makes a call and waits for its answer. From any thread.
+  // Makes a call and waits for its answer. Any thread may call this.
   virtual absl::StatusOr<grpc::ByteBuffer> CallAndWait(
       int server, const char* method, const grpc::ByteBuffer& request,
       absl::Duration timeout) = 0;

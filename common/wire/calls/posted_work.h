@@ -16,12 +16,12 @@
 
 namespace tributary {
 
-// Runs functions on the thread that polls a queue, soon, and in the order of
-// their Post, which alarms alone would not keep. Thread-safe; until the queue
-// is empty it must live.
+// Runs functions soon on the thread that polls a queue, in the order of their
+// Post, which alarms alone would not keep. Thread-safe. It must live until the
+// queue is empty.
 class PostedWork {
  public:
-  // Not on a queue that was shut down. The last function may do that.
+  // The queue must not be shut down yet; the last function may shut it down.
   void Post(grpc::CompletionQueue* queue, std::function<void()> work) {
     // The lock keeps the function from running, at an earlier function's alarm,
     // before its own alarm is set: the function may shut the queue down, and

@@ -41,7 +41,7 @@ struct Crc32cVersion {
   const char* name;
   uint32_t (*extend)(uint32_t crc, const void* data, size_t n);
 };
-// Those for which this processor has the instructions, the fastest last.
+// The versions whose instructions this processor has, the fastest last.
 std::vector<Crc32cVersion> SupportedCrc32cVersions();
 }  // namespace internal
 

@@ -27,7 +27,8 @@ uint32_t BytesWithRemainder(uint32_t remainder) {
 
 }  // namespace
 
-// Zeros, and four bytes with the remainder of everything before the chunks.
+// Starts with zeros and four bytes that have the remainder of everything before
+// the chunks.
 ChunkFold BeginCrc32cChunks(uint32_t crc) {
   ChunkFold fold;
   fold.factors[0] = kByChunk.first;

@@ -23,7 +23,7 @@ constexpr Move kBy512 = Crc32cMoveBy(512);
 constexpr Move kBy256 = Crc32cMoveBy(256);
 constexpr Move kBy128 = Crc32cMoveBy(128);
 
-// One iteration of the loops; fewer bytes are not folded.
+// The bytes of one iteration of the loops; fewer bytes are not folded.
 constexpr size_t kFoldedBytes = 256;
 
 #define TRIBUTARY_FOLDING __attribute__((target("pclmul,sse4.2")))

@@ -59,7 +59,7 @@ absl::StatusOr<Credential> ReadCredentialOf(const std::string& folder) {
   return own;
 }
 
-// One line; reads no byte more, as the rest may be the program's own.
+// Reads one line and no byte more, because the rest may be for the program.
 std::string ReadLine(std::istream& input) {
   std::string line;
   for (char c = 0; line.size() < kLongestLine && input.get(c) && c != '\n';) {

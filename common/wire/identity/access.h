@@ -24,8 +24,8 @@ struct AccessOptions {
   // Empty: clear text.
   std::string tls;
   std::string token_file;  // empty: no token
-  bool insecure = false;   // clear text beyond this machine, too
-  // The same, but only of groups of workers, whose transports know no TLS.
+  bool insecure = false;   // allows clear text to other machines
+  // The same for groups of workers alone, whose transports know no TLS.
   bool insecure_groups = false;
 };
 
@@ -35,7 +35,7 @@ struct AccessOptions {
 struct AccessBundle {
   std::string authority;  // PEM
   Credential own;
-  std::string token;       // may be empty, as the next
+  std::string token;       // may be empty, as may page_token
   std::string page_token;  // PageAccess::token
 
   std::string ToLine() const;
@@ -67,22 +67,22 @@ class Access {
   bool encrypted() const { return tls_ != nullptr; }
   const std::string& token() const { return token_; }
   bool insecure() const { return insecure_; }
-  // Its own certificate as it was read first; empty: none.
+  // The process's own certificate as it was read first; empty: none.
   const Credential& own() const { return own_; }
-  // Reads it anew; null: it never changes.
+  // Returns a function that reads own() anew; null: it never changes.
   std::function<absl::StatusOr<Credential>()> renew() const;
-  // Returns when the current certificate expires; null: there is no
-  // certificate.
+  // Returns a function that tells when the current certificate expires; null:
+  // there is no certificate.
   std::function<absl::StatusOr<absl::Time>()> certificate_end() const;
-  // For this process's pages, if its parent gave one (AccessBundle).
+  // The token for this process's pages, if its parent gave one (AccessBundle).
   const std::string& page_token() const { return page_token_; }
 
   // InvalidArgument when a port there would be open, in clear text, to other
   // machines, and the command line does not say --insecure.
   absl::Status CheckListen(absl::string_view address) const;
-  // The same of a port that is in clear text in any case, of a group of workers
-  // or of a speed test: FailedPrecondition unless the command line says
-  // --insecure-groups or --insecure.
+  // The same for a port that is always in clear text: that of a group of
+  // workers or of a speed test. FailedPrecondition if it is open to other
+  // machines, unless the command line says --insecure-groups or --insecure.
   absl::Status CheckListenInClear(absl::string_view address) const;
 
  private:
@@ -95,8 +95,9 @@ class Access {
   bool insecure_groups_ = false;
 };
 
-// A secret of a file, without the white space around it. InvalidArgument: it
-// has fewer than 32 characters. Others as the file system says.
+// Reads a secret from a file, without the white space around it.
+// InvalidArgument: it has fewer than 32 characters, or one that is not a
+// visible character of ASCII. Other errors are those of the file system.
 absl::StatusOr<std::string> ReadToken(const std::string& path);
 
 }  // namespace tributary

@@ -43,7 +43,7 @@ std::optional<PeerRole> PeerRoleOf(v1::Role role) {
   }
 }
 
-// The only value of a key of the call's metadata; empty: none, or several.
+// The value of a key of the call's metadata; empty: it has none, or several.
 absl::string_view MetadataOf(
     const std::multimap<grpc::string_ref, grpc::string_ref>& metadata,
     const char* key) {
@@ -66,7 +66,7 @@ absl::Status Caller::SpeaksFor(v1::Role role, uint32_t index,
 
 absl::Status Caller::MayRegisterAs(v1::Role role) const {
   if (!identity) return absl::OkStatus();
-  // Whoever trains may also watch.
+  // A worker may also register as an observer.
   const bool watches =
       role == v1::ROLE_OBSERVER && identity->role == PeerRole::kWorker;
   return watches || PeerRoleOf(role) == identity->role ? absl::OkStatus()
@@ -89,8 +89,8 @@ std::string Caller::Name() const {
                                 " at ", address));
 }
 
-// Asks the guard about every call of a port whose headers have arrived. Refused
-// calls end there: their messages, of 64 MiB and more, are not received.
+// Asks the guard about every call to a port when its headers have arrived. A
+// refused call ends then: its message, of 64 MiB and more, is not received.
 class CallGuard::HeaderGate final : public grpc::AuthMetadataProcessor {
  public:
   explicit HeaderGate(std::shared_ptr<const CallGuard> guard)
@@ -239,7 +239,7 @@ absl::StatusOr<Caller> CallGuard::Admit(const Metadata& metadata,
   const absl::StatusOr<MemberPlace> place =
       PlaceOf(MetadataOf(metadata, kTicketKey));
   if (!place.ok()) {
-    // Not yet, or no longer, a member: nothing to warn of.
+    // The caller is not yet, or no longer, a member: no reason to warn.
     if (!absl::IsUnauthenticated(place.status())) return place.status();
     return Refuse(place.status(), method, caller);
   }

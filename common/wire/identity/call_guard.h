@@ -26,7 +26,7 @@
 
 namespace tributary {
 
-// Who calls, as far as the call proves it.
+// The caller, as far as the call proves who calls.
 struct Caller {
   std::optional<PeerIdentity> identity;  // of the certificate
   bool has_token = false;                // the job's
@@ -40,9 +40,10 @@ struct Caller {
   // PermissionDenied when the certificate is of another role than a member of
   // this one has.
   absl::Status MayRegisterAs(v1::Role role) const;
-  // To whom the costs of the call are charged.
+  // The account to which the costs of the call are charged.
   PeerConnections::CallerAccount Account() const;
-  // For the log: "spiffe://tributary/digits/worker at ipv4:10.0.0.2:40000".
+  // The caller in the log:
+  // "spiffe://tributary/digits/worker at ipv4:10.0.0.2:40000".
   std::string Name() const;
 };
 
@@ -63,7 +64,7 @@ class CallGuard : public std::enable_shared_from_this<CallGuard> {
  public:
   struct Options {
     std::shared_ptr<const PeerCredentials> tls;  // null: clear text
-    // Stands for a certificate of any role but coordinator. Empty: none does.
+    // Replaces a certificate of any role but coordinator. Empty: no token does.
     std::string token;
     const Clock* clock = &Clock::Real();  // for the pauses of the log
   };
@@ -87,9 +88,9 @@ class CallGuard : public std::enable_shared_from_this<CallGuard> {
   absl::StatusOr<Caller> Admit(const grpc::ServerContextBase& context,
                                absl::string_view method,
                                size_t message_bytes) const;
-  // Checks a ticket that came another way than with a call: that it is of this
-  // rank. Returns the place that it proves, with an incarnation that the caller
-  // checks; none: this guard is Open. Errors as Admit.
+  // Checks that a ticket that did not come with a call is of this rank. Returns
+  // the place that it proves, with an incarnation that the caller checks;
+  // nullopt: this guard is Open. Errors as Admit.
   absl::StatusOr<std::optional<MemberPlace>> CheckRank(absl::string_view ticket,
                                                        uint32_t rank) const;
 

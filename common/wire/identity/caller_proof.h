@@ -28,7 +28,7 @@ inline constexpr char kTokenPrefix[] = "Bearer ";  // RFC 6750
 class CallerProof {
  public:
   CallerProof() = default;
-  // `tls` may be null: clear text. `token` may be empty: none; only with `tls`.
+  // `tls`: null for clear text. `token`: may be empty; is sent only with `tls`.
   CallerProof(std::shared_ptr<const PeerCredentials> tls, std::string token);
 
   // The same with the ticket of a place (RegisterResponse.ticket).
@@ -38,7 +38,7 @@ class CallerProof {
   // As PeerCredentials::CheckOwnDates; OK without a certificate.
   absl::Status CheckDates() const;
 
-  // For channels to a process of this role.
+  // The credentials for channels to a process of this role.
   std::shared_ptr<grpc::ChannelCredentials> ForChannel(PeerRole server) const;
   // Adds token and ticket to a call that is about to begin.
   void AddTo(grpc::ClientContext* context) const;

@@ -33,7 +33,8 @@ std::string MakeTicket(absl::string_view job_key, const MemberPlace& place);
 absl::StatusOr<MemberPlace> CheckTicket(absl::string_view job_key,
                                         absl::string_view ticket);
 
-// The place that a ticket claims, unproved. Unauthenticated: no ticket.
+// The place that a ticket claims, unproved. Unauthenticated: the bytes are no
+// ticket.
 absl::StatusOr<MemberPlace> ReadTicket(absl::string_view ticket);
 
 }  // namespace tributary

@@ -31,12 +31,12 @@ using grpc::experimental::TlsCustomVerificationCheckRequest;
 [[maybe_unused]] const int kTablesStay =
     OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
 
-// Accepts the peers that may talk to this process at all. Whether its chain
-// leads to the authority has been checked before.
+// Accepts the peers that may talk to this process at all. That the chain of
+// their certificate leads to the authority has been checked before.
 class PeerVerifier final : public ExternalCertificateVerifier {
  public:
   // `role`: of the peer; nullopt: any, at a server.
-  // `optional`: the peer may have none.
+  // `optional`: the peer may have no certificate.
   PeerVerifier(std::string job, std::optional<PeerRole> role, bool optional)
       : job_(std::move(job)), role_(role), optional_(optional) {}
 
@@ -195,8 +195,8 @@ std::shared_ptr<grpc::ChannelCredentials> PeerCredentials::ForChannel(
   options.watch_root_certs();
   if (has_certificate_) options.watch_identity_key_cert_pairs();
   options.set_verify_server_certs(true);
-  // The role in the certificate says more than the address, which a host that
-  // is renamed or rescheduled changes.
+  // The role in the certificate says more than the address, which changes when
+  // a host is renamed or rescheduled.
   options.set_check_call_host(false);
   options.set_certificate_verifier(
       ExternalCertificateVerifier::Create<PeerVerifier>(identity_.job, server,

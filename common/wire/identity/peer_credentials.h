@@ -38,7 +38,7 @@ class PeerCredentials {
   // names it.
   static absl::StatusOr<std::shared_ptr<const PeerCredentials>> FromFolder(
       const std::string& folder, absl::Duration reload = absl::Seconds(60));
-  // The same of a folder that has the authority's certificate alone, for a
+  // The same for a folder that has only the authority's certificate, of a
   // process that shows a token instead of a certificate. Such a process cannot
   // serve.
   static absl::StatusOr<std::shared_ptr<const PeerCredentials>>
@@ -49,24 +49,25 @@ class PeerCredentials {
   static absl::StatusOr<std::shared_ptr<const PeerCredentials>> FromPem(
       const std::string& authority, const Credential& own);
 
-  // This process's, from its certificate as it was read first. Without a
-  // certificate: nobody's, for every job.
+  // This process's identity, from its certificate as it was read first. Without
+  // a certificate: the default identity, which is for every job.
   const PeerIdentity& identity() const { return identity_; }
   bool has_certificate() const { return has_certificate_; }
-  // The content of its certificate as it is now: a folder's is read anew.
-  // NotFound: it has none, or the file is missing.
+  // The content of this process's certificate as it is now: that of a folder is
+  // read anew. NotFound: there is no certificate, or the file is missing.
   absl::StatusOr<CertificateFacts> OwnFacts() const;
-  // FailedPrecondition: peers refuse its certificate at this time, because it
-  // has expired or is not valid yet. The message names the file.
+  // FailedPrecondition: peers refuse this process's certificate at this time,
+  // because it has expired or is not valid yet. The message names the file.
   absl::Status CheckOwnDates(absl::Time now) const;
   absl::Status CheckOwnDates() const;  // at the present time
 
-  // For a port on which only peers are served. Not certificates_only: callers
-  // without any certificate are let through, for those that show a token.
+  // The credentials of a port that serves only peers. Without
+  // certificates_only, callers that have no certificate are let through,
+  // because they may show a token.
   std::shared_ptr<grpc::ServerCredentials> ForServer(
       bool certificates_only = true) const;
-  // For a channel to a peer of this role. A connection to any other fails, and
-  // calls are then answered with UNAVAILABLE.
+  // The credentials of a channel to a peer of this role. A connection to any
+  // other peer fails, and calls are then answered with UNAVAILABLE.
   std::shared_ptr<grpc::ChannelCredentials> ForChannel(PeerRole server) const;
 
  private:

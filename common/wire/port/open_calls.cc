@@ -16,7 +16,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Frees gRPC's text. Discarded when it is null or not JSON.
+// Parses gRPC's text and frees it. The result is discarded() when the text is
+// null or not JSON.
 Json Parse(char* text) {
   Json json(Json::value_t::discarded);
   if (text != nullptr) json = Json::parse(text, nullptr, false);
@@ -43,7 +44,8 @@ const Json& Part(const Json& object, const char* key) {
 
 }  // namespace
 
-// All of them: a connection may be listed later than one with a higher number.
+// Lists all connections, because one may appear later than another with a
+// higher number.
 void OpenCalls::List() {
   sockets_.clear();
   const Json servers = Parse(grpc_channelz_get_servers(0));

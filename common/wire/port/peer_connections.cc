@@ -119,7 +119,7 @@ std::string PeerConnections::NobodysOldest() const {
 void PeerConnections::MakeRoom(const std::string& newest) {
   const bool full = all_.size() > limits_.connections;
   if (!full && num_nobodys_ <= limits_.nobodys) return;
-  // With nobody else's, the newest is the one.
+  // If no connection is nobody's, the newest one is closed.
   const std::string victim = NobodysOldest();
   Close(victim.empty() ? newest : victim,
         absl::StrCat(all_.size(), " connections, ", num_nobodys_,

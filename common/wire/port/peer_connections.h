@@ -26,25 +26,26 @@ std::string PlainAddress(absl::string_view peer);
 // those that exceed the limits, so that a peer costs a bounded amount.
 //
 // A connection is a member's once a whole call on it has shown the ticket of a
-// server or worker; until then it is nobody's. Where connections are too many
-// or too large, nobody's are closed, of the host that has most of them. A
-// member whose connection is closed connects and calls again: it loses time,
-// but nothing else. Thread-safe.
+// server or worker; until then it is nobody's. If connections are too many or
+// too large, nobody's are closed, of the host that has most of them. A member
+// whose connection is closed connects and calls again: it loses time, but
+// nothing else. Thread-safe.
 class PeerConnections {
  public:
   struct Limits {
-    // Connections of all, and of them nobody's and one member's.
+    // The most connections: in all, nobody's, and of one member.
     size_t connections = 4096;
     size_t nobodys = 1024;
     size_t of_member = 8;
-    // Bytes of messages that have not arrived whole: of a member, or of one
-    // connection that is nobody's, and of all that are nobody's.
+    // The most bytes of messages that have not arrived whole: `bytes` for a
+    // member, or for one connection that is nobody's; `nobodys_bytes` for all
+    // connections that are nobody's.
     int64_t bytes = 128 << 20;
     int64_t nobodys_bytes = 512 << 20;
-    // The same for calls under way.
+    // The same for the number of calls under way.
     int64_t calls = 1024;
     int64_t nobodys_calls = 4096;
-    // Calls of a caller whose headers have come, but not their messages.
+    // The most calls of a caller whose headers have come, but not the messages.
     int64_t arriving = 1024;
   };
 
@@ -72,10 +73,10 @@ class PeerConnections {
 
   // Adds a connection. It may be closed at once, or another in its place.
   void Open(const std::string& address, std::unique_ptr<Socket> socket);
-  // Headers of a call have come. False: this caller has begun too many calls
-  // whose messages have not arrived, and may try again. Of a call that ends
-  // without its message nobody hears, so that a tenth of the calls that a
-  // caller may begin is given back in each second.
+  // The headers of a call have come. False: this caller has begun too many
+  // calls whose messages have not arrived, and may try again. Nothing tells
+  // that a call has ended without its message; therefore a tenth of the calls
+  // that a caller may begin is given back in each second.
   bool Begin(const CallerAccount& caller);
   // The message of a call, of this size, has arrived whole.
   void Arrived(absl::string_view address, const CallerAccount& caller,
@@ -116,18 +117,18 @@ class PeerConnections {
   void Close(const std::string& address, absl::string_view why)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Forget(All::iterator connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // The address of nobody's oldest connection, of the host that has most of
-  // them; empty: there is none.
+  // Finds the host with the most connections that are nobody's. Returns the
+  // address of the oldest of these; empty: there is none.
   std::string NobodysOldest() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void MakeRoom(const std::string& newest) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void BecomeMembers(All::iterator connection, const std::string& member)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Enforce(Amount amount, int64_t most, int64_t nobodys_most,
                absl::string_view what) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // It is a member's from now on, or over.
+  // The connection is a member's from now on, or is over.
   void LeaveNobodys(const Connection& connection)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Forgets some of those that were closed and are over.
+  // Forgets some connections that were closed and are over.
   void Sweep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const Clock* const clock_;
@@ -141,7 +142,7 @@ class PeerConnections {
   std::deque<std::string> closing_ ABSL_GUARDED_BY(mu_);  // their addresses
   uint64_t opened_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t closed_ ABSL_GUARDED_BY(mu_) = 0;
-  uint64_t told_ ABSL_GUARDED_BY(mu_) = 0;  // of those, in the log
+  uint64_t told_ ABSL_GUARDED_BY(mu_) = 0;  // closed_ when last logged
   int64_t told_micros_ ABSL_GUARDED_BY(mu_) = INT64_MIN / 2;
 };
 

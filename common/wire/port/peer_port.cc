@@ -30,8 +30,8 @@ namespace {
 
 constexpr int kPeerBacklog = 1024;
 constexpr int kAcceptedAtOnce = 64;
-// How often the connections are looked at. Where that takes long, it is done
-// less often, so that it takes a twentieth of a processor.
+// How often the thread looks at the connections. If a look takes long, the
+// pause is longer, so that looking takes a twentieth of a processor.
 constexpr int64_t kPauseMicros = 50'000;
 constexpr int64_t kLongestPauseMicros = 200'000;
 constexpr int64_t kPausesPerLook = 20;
@@ -71,7 +71,7 @@ class TcpSocket final : public PeerConnections::Socket {
   const UniqueFd fd_;
 };
 
-// As gRPC writes it; empty: the peer has gone.
+// The peer's address as gRPC writes it; empty: the peer has gone.
 std::string AddressOfPeer(int fd) {
   sockaddr_storage address{};
   socklen_t size = sizeof(address);
@@ -163,7 +163,7 @@ std::vector<UniqueFd> PeerPort::TakeSockets() {
 
 void PeerPort::Stop() {
   if (!thread_.joinable() || sockets_.empty()) return;
-  TakeSockets();  // who connects now is refused
+  TakeSockets();  // clients that connect now are refused
 }
 
 ListeningSockets PeerPort::Release() {
@@ -209,7 +209,8 @@ void PeerPort::Accept(int listener) {
     UniqueFd second(fcntl(fd.get(), F_DUPFD_CLOEXEC, 0));
     if (address.empty() || !second.ok()) continue;  // gone, or no file is free
     const int yes = 1;
-    // As gRPC does for its own, whose answers nobody acknowledges.
+    // As gRPC does for its own connections: closes one if the peer acknowledges
+    // nothing for so long.
     const auto silence_ms = static_cast<unsigned int>(
         absl::ToInt64Milliseconds(kServersKeepAlive.timeout));
     setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
@@ -224,8 +225,8 @@ void PeerPort::Accept(int listener) {
   }
 }
 
-// Without this a client would wait in the queue, and the thread would not stop
-// trying.
+// Without this, the client would wait in the queue, and the thread would try to
+// accept it again and again.
 void PeerPort::Refuse(int listener) {
   spare_ = UniqueFd();
   { const UniqueFd refused(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC)); }

@@ -39,12 +39,12 @@ class PeerPort {
   int port() const { return port_; }
 
   // Makes the server serve this port, with the guard's credentials and the
-  // limits of LimitConnections. `calls`: of a connection at once.
+  // limits of LimitConnections. `calls`: most calls of a connection at once.
   void AddTo(grpc::ServerBuilder* builder, int calls);
   // Serves the clients, once the server has started.
   void Start();
-  // Accepts no client any more. Connections go on within their limits, as long
-  // as this object lives. Idempotent.
+  // Stops accepting clients. Connections go on within their limits, as long as
+  // this object lives. Idempotent.
   void Stop();
   // The same, but the sockets keep listening, so that no other process can take
   // the port: clients that connect wait until the sockets are taken over.
@@ -68,13 +68,13 @@ class PeerPort {
   const std::shared_ptr<PeerConnections> connections_;
   const int port_;
   const UniqueFd wake_;  // readable: stop
-  UniqueFd spare_;       // a file to give up when there are none
+  UniqueFd spare_;       // closed to free a file when none is left
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
   std::thread thread_;
 };
 
-// How many connections this process may have at once, of which each takes two
-// of its files.
+// The most connections that this process may have at once. Each takes two of
+// its files.
 size_t MostConnections();
 
 }  // namespace tributary

@@ -202,7 +202,7 @@ class SideCalls::Call final : public CompletionTag {
   v1::HealthCheckRequest asked_;
   bool told_serving_ = true;
   bool busy_ = true;      // an operation is in progress
-  bool is_over_ = false;  // the call itself is
+  bool is_over_ = false;  // the call is over
 };
 
 SideCalls::SideCalls(std::vector<std::string> services,

@@ -27,7 +27,7 @@ class SideCalls {
   // `services`: the names of the server's own services. Register service() with
   // the builder and call Start once the server is built.
   // `guard` decides who may call.
-  // Not `reflection`: its methods are unknown.
+  // Without `reflection` its methods are unknown.
   SideCalls(std::vector<std::string> services,
             std::shared_ptr<const CallGuard> guard, bool reflection);
   grpc::AsyncGenericService* service() { return &service_; }
@@ -36,8 +36,8 @@ class SideCalls {
   // The server shuts down: health checks now answer NOT_SERVING. Watching
   // clients are told, and their calls end.
   void GoHome();
-  // No operation is started on the queue from here on. Call it before the
-  // queue's shutdown.
+  // Starts no further operation on the queue. Call it before the queue's
+  // shutdown.
   void Drain() { draining_ = true; }
 
  private:

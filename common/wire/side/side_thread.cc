@@ -18,8 +18,8 @@ void SideThread::Add(grpc::ServerBuilder* builder) {
 }
 
 void SideThread::Start() {
-  // Not on the thread: a call that is asked for while the server shuts down may
-  // be forgotten by gRPC, and the queue would never be empty.
+  // Done here, not on the thread: gRPC may forget a call that is requested
+  // while the server shuts down, and the queue would never be empty.
   calls_.Start(queue_.get());
   thread_ = std::thread([this] {
     void* tag = nullptr;
@@ -59,8 +59,8 @@ void SideThread::Stop() {
     return;
   }
   {
-    // Until the alarm is set the thread must not see `stop_`, which may happen
-    // at the other alarm: an alarm on a queue that is shut down aborts.
+    // The thread, which the other alarm may wake, must not see `stop_` before
+    // this alarm is set: an alarm on a queue that is shut down aborts.
     absl::MutexLock lock(&mu_);
     stop_ = true;
     stop_alarm_.Set(queue_.get(), DeadlineAfter(absl::ZeroDuration()), nullptr);

@@ -16,15 +16,15 @@
 
 namespace tributary {
 
-// SideCalls beside services of gRPC's synchronous interface: on a queue and a
-// thread of their own. gRPC's own services of health and reflection would
-// answer whoever asks.
+// Serves SideCalls beside services of gRPC's synchronous interface, on a queue
+// and a thread of their own. gRPC's own services of health and reflection would
+// answer every caller.
 class SideThread {
  public:
   // As SideCalls.
   SideThread(std::vector<std::string> services,
              std::shared_ptr<const CallGuard> guard, bool reflection);
-  // `builder` has not built the server yet, and then it has.
+  // Call Add before `builder` builds the server, and Start afterwards.
   void Add(grpc::ServerBuilder* builder);
   void Start();
 
@@ -36,7 +36,7 @@ class SideThread {
   ~SideThread() { Stop(); }
 
  private:
-  // Takes what was asked of the thread; on it.
+  // Does on the thread what other threads have asked of it.
   void Obey();
 
   SideCalls calls_;  // of the thread
