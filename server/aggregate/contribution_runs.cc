@@ -8,7 +8,7 @@
 namespace tributary {
 namespace {
 
-// A run is not shorter, unless the block ends: a short run costs more in calls
+// The shortest run, unless the block ends: a shorter one costs more in calls
 // than the copy that makes it longer.
 constexpr int64_t kShortest = 512;
 constexpr int64_t kChunk = ChunkFold::kBytes / sizeof(float);
@@ -40,7 +40,7 @@ ContributionRuns::ContributionRuns(const Block& block, const float* gradient)
   AddFloats(block, gradient);
 }
 
-// A product with 1 has the bits of the factor.
+// The weight 1 is exact: a product with 1 has the bits of the other factor.
 void ContributionRuns::AddFloats(const Block& block, const float* floats) {
   floats_ = Payload({Payload::Piece(reinterpret_cast<const char*>(floats),
                                     static_cast<size_t>(block.bytes()))},

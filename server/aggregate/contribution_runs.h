@@ -25,14 +25,14 @@ class ContributionRuns {
   // cache.
   static constexpr int64_t kLongest = 4096;
 
-  // Both refer to the block, to the payloads' bytes and to the sums.
+  // Both constructors refer to the block, the payloads' bytes and the sums.
   //
-  // The contributions of the ranks below `end`. `sum` holds those that the
-  // aggregator has marked as added; it is the first part, with weight 1. Null:
-  // none was added.
+  // Reads the contributions of the ranks below `end`. `sum`: the sum of those
+  // that the aggregator has marked as added, which is the first part, with
+  // weight 1. Null: none was added.
   ContributionRuns(const Block& block, const GradientAggregator& aggregator,
                    const float* sum, int end);
-  // One gradient in float32, with weight 1.
+  // Reads one gradient in float32, with weight 1.
   ContributionRuns(const Block& block, const float* gradient);
   ContributionRuns(ContributionRuns&&) = default;
 
@@ -47,7 +47,7 @@ class ContributionRuns {
   const float* weights() const { return weights_.data(); }
   // The first part is a sum of contributions that were added before.
   bool begins_with_sum() const { return begins_with_sum_; }
-  // The rank whose contribution the part is; -1: it is a sum or a mean.
+  // The rank that sent the part; -1: the part is a sum or a mean.
   int rank(int part) const { return ranks_[part]; }
 
  private:

@@ -56,7 +56,8 @@ class GradientAggregator {
     // that does not contribute counts as received, without samples. Gathered
     // steps only.
     std::vector<bool> members = {};
-    // [rank]: incarnations before it are fenced from the start; empty: none is.
+    // [rank]: the first incarnation that is not fenced from the start; empty:
+    // none is fenced.
     std::vector<uint64_t> fences = {};
   };
   enum class Verdict {
@@ -129,9 +130,9 @@ class GradientAggregator {
   uint64_t announced_samples() const { return announced_samples_; }
   // Samples that have arrived; at most UINT64_MAX.
   uint64_t received_samples() const;
-  // The ranks below it have all contributed to the open step.
+  // All ranks below the returned one have contributed to the open step.
   int arrived() const;
-  // The ranks below it were added: their payloads are gone.
+  // All ranks below the returned one were added: their payloads are gone.
   int added() const { return added_; }
   // Records that the ranks below `end`, which is at most arrived(), were added;
   // releases their payloads.
@@ -140,10 +141,10 @@ class GradientAggregator {
   // Whether any rank had a sample.
   bool has_samples() const;
 
-  // A contribution to the open step, with whose learning rates those of the
-  // others are compared; null: none has come.
+  // The contribution to the open step whose learning rates the others must
+  // have; null: none has come.
   const Contribution* RatesOrigin() const;
-  // Those of the open step; empty: the schedule's.
+  // The learning rates of the open step; empty: the schedule gives the rates.
   const std::vector<double>& learning_rates() const;
 
   // The open step is being applied: contributions of further ranks are refused.
@@ -154,9 +155,9 @@ class GradientAggregator {
  private:
   void OpenStep();
   bool WaitsForAll() const { return options_.gathers && !options_.drops_late; }
-  // False: as for kWrongTotal.
+  // False: the verdict is kWrongTotal.
   bool FitsTotal(const Contribution& contribution) const;
-  // False: as for kWrongRates.
+  // False: the verdict is kWrongRates.
   bool FitsRates(const Contribution& contribution) const;
   Verdict Repeated(const Contribution& contribution, const Contribution& held,
                    Verdict same);
@@ -172,7 +173,7 @@ class GradientAggregator {
   std::vector<Contribution> committed_;  // each rank's last, without payload
   std::vector<uint64_t> fence_;          // each rank's newest incarnation
   // By rank: contributions of this incarnation and later ones may differ in
-  // bits from those of earlier ones. 0: no incarnation may.
+  // bits from those of earlier ones. 0: no contributions may differ.
   std::vector<uint64_t> recomputes_since_;
 };
 

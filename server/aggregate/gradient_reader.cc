@@ -75,7 +75,8 @@ int64_t GradientReader::DecodeSome(int64_t n, float* out) {
   const Slice& slice = block_.slices[slice_];
   const Encoding& encoding = *slice.encoding;
   const int64_t left = slice.size() - at_;
-  // Whole units, or the slice's end; into unit_ when not all of it is wanted.
+  // Decodes whole units, or up to the slice's end; to unit_ if only a part of
+  // one unit is wanted.
   int64_t count = std::min({n, left, kRun});
   if (count < left) count -= count % encoding.unit();
   const bool part = count == 0;

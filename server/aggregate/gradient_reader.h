@@ -33,8 +33,8 @@ class GradientReader {
     return GradientReader(block, payload, /*floats=*/true);
   }
 
-  // How many elements Next returns best: those that lie in place, or that are
-  // decoded at a time.
+  // The best number of elements for the next call of Next: as many as lie in
+  // place, or as are decoded at a time.
   int64_t Ahead();
 
   // Returns the next n elements: floats that lie within one piece of the
@@ -55,7 +55,7 @@ class GradientReader {
   size_t slice_ = 0;
   int64_t at_ = 0;  // within the slice
   std::vector<char> encoded_;
-  // Elements of a unit that was begun, from unit_at_ on.
+  // A decoded unit; the elements from unit_at_ on have not been returned yet.
   std::vector<float> unit_;
   size_t unit_at_ = 0;
 };

@@ -37,7 +37,7 @@ class StepGradient {
     int64_t begin = 0;
     int64_t end = 0;
   };
-  // The elements of these running averages, in order.
+  // The elements of the running averages that are replaced, in order.
   struct Replaced {
     std::vector<Range> ranges;
     bool of_rank_0 = false;
@@ -61,13 +61,14 @@ class StepGradient {
 
   // All contributions to the complete step, for a pass that sums and updates.
   ContributionRuns Runs() const;
-  // Whether some contribution has a value of the replaced averages.
+  // Whether some contribution has values for the replaced averages.
   bool HasReplaced() const;
-  // Their mean over the parts of `runs`, which are n elements from `begin`, and
-  // the contributions added before. Only when there is such a value.
+  // Computes the mean of the replaced averages over the parts of `runs`, which
+  // are n elements from `begin`, and the contributions added before. Requires
+  // HasReplaced().
   void MeanOfReplaced(int64_t begin, int64_t n, const ContributionRuns& runs,
                       float* mean) const;
-  // Averages them to data() and releases their payloads.
+  // Averages all contributions to data() and releases their payloads.
   void Average(Ops& ops);
   const float* data() const { return sum_.data(); }
 
@@ -110,7 +111,7 @@ class StepGradient {
 struct Summation {
   // As StepGradient::kGroup. Tests with few ranks take less.
   int64_t group = StepGradient::kGroup;
-  // The compilation of the sum and update.
+  // The compiled version of the sum and update.
   SumAndUpdateVersion version = BestSumAndUpdateVersion();
 };
 

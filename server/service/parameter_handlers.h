@@ -56,11 +56,11 @@ class ParameterHandlers {
   // Unavailable: the plan's memory is not shared.
   absl::StatusOr<MemoryListener::Admitted> Admit(
       const v1::SharedMemoryHello& hello, const UniqueFd& memory);
-  // The worker has ended the connection.
+  // Call it when the worker has ended the connection.
   void OnGone(uint64_t connection) { peers_.Remove(connection); }
 
   v1::ServerStatusResponse Status() const;
-  // Nothing before there is a plan.
+  // Writes nothing before there is a plan.
   void WriteMetrics(MetricsWriter* writer) const;
 
  private:
@@ -68,7 +68,7 @@ class ParameterHandlers {
   // Answers with the error and counts its reason.
   void Fail(ServedCall* call, const absl::Status& status);
   // Returns a callback that answers a call with weights or a status. unrounded:
-  // with float32, whatever the plan's wire format of weights.
+  // it sends float32, whatever the plan's wire format of weights.
   template <typename Response>
   WeightsDone AnswerWeights(ServedCall* call, MemoryReader reader = {},
                             bool unrounded = false);

@@ -35,8 +35,9 @@ class ParameterServer {
  public:
   struct Options {
     std::string listen = "127.0.0.1:0";
-    // Where the socket for workers of this machine is made, which share memory
-    // with a plan that allows it, and who may use it (MemoryListener::Options).
+    // The directory of the socket for workers of this machine, which share
+    // memory if the plan allows it, and whether workers of every user may use
+    // the socket (MemoryListener::Options).
     std::string memory_directory;
     bool memory_any_user = false;
     const Clock* clock = &Clock::Real();
@@ -53,8 +54,8 @@ class ParameterServer {
 
   int port() const { return port_->port(); }
 
-  // The proof of this server for others, once it has a place in a job. Call it
-  // before Serve.
+  // Sets the proof that this server shows to others, once it has a place in a
+  // job. Call it before Serve.
   void SetProof(CallerProof proof) { proof_ = std::move(proof); }
 
   // As PlanService::Serve.

@@ -16,8 +16,8 @@
 
 namespace tributary {
 
-// The message with the sums of a shard. They are its payload: their number
-// grows with the model, which a header's must not.
+// Encodes the sums of a shard as a message. They are its payload, because their
+// number grows with the model, and a header must not.
 grpc::ByteBuffer EncodeStatistics(absl::Span<const double> values);
 // DataLoss: the message is damaged.
 absl::StatusOr<std::vector<double>> DecodeStatistics(

@@ -17,8 +17,8 @@
 
 namespace tributary {
 
-// The plans that a server serves, one after the other: gives each to the
-// handlers of calls and asks its other servers for their sums. Thread-safe.
+// Serves the plans of a server, one after the other: gives each to the handlers
+// of calls and asks the plan's other servers for their sums. Thread-safe.
 class PlanService {
  public:
   struct Options {
@@ -26,8 +26,8 @@ class PlanService {
     std::shared_ptr<const CallGuard> guard;  // never null
     // The calls to the servers of a plan.
     std::function<std::unique_ptr<OutgoingCalls>(const v1::Plan&)> connect;
-    // Runs a function soon, in order, on the thread that has the tags of these
-    // calls.
+    // Runs a function soon, in order, on the thread that handles the tags of
+    // these calls.
     std::function<void(std::function<void()>)> post;
   };
   // How a shard gets the values that its plan starts from.

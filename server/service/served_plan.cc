@@ -15,7 +15,7 @@
 namespace tributary {
 namespace {
 
-// None: an unknown phase.
+// nullopt: the phase is unknown.
 std::optional<StatisticsKind> KindOf(v1::StatisticsPhase phase) {
   switch (phase) {
     case v1::GRADIENT_NORM:
@@ -37,8 +37,8 @@ v1::StatisticsPhase PhaseOf(StatisticsKind kind) {
 
 // Memory for the versions of the weights that may be read at a time: the
 // current one, the one that is written, and, where workers do not wait for each
-// other, one for each worker. More are kept outside, where nobody else can read
-// them. Unused memory takes no space.
+// other, one for each worker. Further versions are kept outside, where no other
+// process can read them. Unused memory takes no space.
 std::shared_ptr<SharedArena> MemoryFor(const ShardSetup& setup,
                                        const PartitionPlan& partition,
                                        int num_workers) {

@@ -24,7 +24,7 @@ struct ShardSetup {
   Ops* ops = nullptr;  // the CPU's; outlives the plan
   // Keeps the weights where workers of this machine can read them.
   bool shares_memory = false;
-  // As in ParameterShard::Options.
+  // As in ShardCallbacks.
   std::function<void(const absl::Status& why)> on_fatal;
   std::function<void(const BlockCut&)> on_checkpoint;
   TraceRecorder* trace = nullptr;  // or null; outlives the plan
@@ -59,14 +59,14 @@ class ServedPlan {
   // The weights' memory, if it is shared; or null.
   const std::shared_ptr<SharedArena>& memory() const { return memory_; }
 
-  // CheckBlockAddress for the plan being served; null: none yet.
+  // CheckBlockAddress for the plan being served; null: no plan is served yet.
   static absl::Status CheckAddress(const ServedPlan* served,
                                    const v1::BlockAddress& address);
   // The same for a call that names no block.
   static absl::Status CheckAddress(const ServedPlan* served,
                                    const v1::StatisticsRequest& request);
   // FailedPrecondition: another process has taken the rank from this
-  // incarnation. `address` as CheckAddress accepts it.
+  // incarnation. CheckAddress must have accepted `address`.
   absl::Status CheckHolder(const v1::BlockAddress& address, uint32_t rank,
                            uint64_t incarnation) const;
   absl::StatusOr<RankProgress> ReadClock(const v1::ClockRequest& request);

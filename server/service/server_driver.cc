@@ -27,7 +27,7 @@ void Cut(int64_t step, Member& member, DrivenServer& server,
   member.ReportCut(step);
 }
 
-// Serves the plan until the life goes on.
+// Serves the plan until ServingLife says to do something else.
 void ServePlan(Member& member, DrivenServer& server, ServingLife* life) {
   const v1::Plan& plan = life->plan();
   member.StartAt(plan.epoch(), plan.start_step());

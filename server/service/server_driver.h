@@ -9,25 +9,26 @@
 
 namespace tributary {
 
-// A server's shard, as the acts of ServingLife use it.
+// The operations on a server's shard that ServeUntilEnd needs to do what
+// ServingLife says.
 class DrivenServer {
  public:
   virtual ~DrivenServer() = default;
   // Reads the plan's checkpoint if it has one, and serves the plan. An error
-  // marked by Unreadable (common/checkpoint/restore.h) wants another plan.
+  // marked by Unreadable (common/checkpoint/restore.h) asks for another plan.
   virtual absl::Status Start(const v1::Plan& plan) = 0;
   // Why the job cannot continue; OK: it can.
   virtual absl::Status Fatal() const = 0;
   // Hands over the snapshots for a checkpoint of this step.
   virtual absl::Status CutAll(int64_t step) = 0;
-  // Twice a second: shows what the server waits for.
+  // Shows what the server waits for. Called twice a second.
   virtual void ShowWait(const v1::Plan& plan) = 0;
-  // The plan is over.
+  // Called when the plan is over.
   virtual void Served() = 0;
 };
 
-// Performs the acts of ServingLife until the job ends. An error that the
-// coordinator does not know yet is reported to it.
+// Does what ServingLife says until the job ends. Reports an error to the
+// coordinator if the coordinator does not know it yet.
 absl::Status ServeUntilEnd(Member& member, DrivenServer& server);
 
 }  // namespace tributary

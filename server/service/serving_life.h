@@ -16,11 +16,11 @@ namespace tributary {
 class ServingLife {
  public:
   enum class Next {
-    kGetPlan,           // of epoch wanted_epoch() or later; then OnPlan
+    kGetPlan,           // get one of wanted_epoch() or later; then OnPlan
     kStart,             // restore plan() and serve it; then OnStarted
     kServe,             // serve plan() until OnNews
     kReportUnreadable,  // report status(), wait for another plan; then OnNews
-    kEnd,               // with status()
+    kEnd,               // end with status()
   };
 
   Next next() const { return next_; }
@@ -36,7 +36,7 @@ class ServingLife {
   // another one ends the server.
   void OnStarted(absl::Status started);
   // News after plan() began, as from MemberState::NewsAfter. `fatal`: why the
-  // job cannot continue; empty: it can.
+  // job cannot continue; OK: it can.
   void OnNews(const absl::Status& news,
               const absl::Status& fatal = absl::OkStatus());
 

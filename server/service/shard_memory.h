@@ -7,8 +7,8 @@
 
 namespace tributary {
 
-// The least that a shard takes (docs/sizing.md): the current weights, those
-// that are written, and the optimizer's states. Groups may freeze parameters or
+// The least memory of a shard (docs/sizing.md): the current weights, those that
+// are written, and the optimizer's states. Groups may freeze parameters or
 // give them another optimizer, so with groups no states are counted.
 MemoryClaim ClaimOf(int shard, const PartitionPlan& partition,
                     const ShardTraining& training);

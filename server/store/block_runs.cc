@@ -73,7 +73,7 @@ absl::Status BlockRuns::RestoreExpanded(const Load& load, float* weights) {
       }
       continue;
     }
-    // The slice may lack some of the columns.
+    // Loads the matrix's first row: the slice may lack some of the columns.
     const auto columns = static_cast<int64_t>(run.moments->columns().size());
     const Block first_row = {
         .shard = block_.shard,

@@ -39,7 +39,7 @@ class BlockRuns {
   using Load = std::function<absl::Status(const Block& block, float* weights,
                                           const std::vector<float*>& state)>;
 
-  // All three outlive it.
+  // All three must outlive this object.
   BlockRuns(const Block& block, const GroupedOptimizer& optimizer,
             const ParameterSpecs& parameters);
 
@@ -52,9 +52,9 @@ class BlockRuns {
   void Initialize(const float* weights);
   // Reads the weights and the state.
   absl::Status Restore(const Load& load, float* weights);
-  // For a checkpoint: as many elements of each state as the block has.
+  // The states for a checkpoint, each with as many elements as the block.
   std::vector<SharedBuffer> Expanded() const;
-  // totals: of AddFactorSums.
+  // totals: the result of AddFactorSums.
   void UpdateFactors(const OptimizerSteps& steps,
                      const std::vector<std::vector<double>>& totals);
 

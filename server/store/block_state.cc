@@ -32,8 +32,8 @@ std::vector<bool> FrozenSlices(const Block& block,
   return any ? frozen : std::vector<bool>();
 }
 
-// A running average that the received values replace, if their mean differs
-// from that of gradients.
+// True for a running average that the received values replace, if the job takes
+// their mean differently from that of gradients.
 bool IsReplaced(const BlockRuns::Run& run, const BlockState::Options& options) {
   return options.replaced_mean != ReplacedMean::kAsGradients && !run.frozen &&
          run.like->is_running() &&

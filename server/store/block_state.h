@@ -86,12 +86,12 @@ class BlockState {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
 
   WeightsSnapshot Snapshot() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // Whether the snapshot for a checkpoint of so many steps is still to be
+  // True when the snapshot for a checkpoint of `steps` steps is still to be
   // taken; from then on it counts as taken.
   bool BeginCut(int64_t steps) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
     return std::exchange(cut_, steps) != steps;
   }
-  // For a checkpoint: block.size elements each.
+  // The optimizer's states for a checkpoint, block.size elements each.
   std::vector<SharedBuffer> State() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
     return runs_.Expanded();
   }
@@ -101,7 +101,7 @@ class BlockState {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
     ApplyFused(steps, options_.summation.version);
   }
-  // With this version, whatever the options say.
+  // The same with this version, whatever the options say.
   void ApplyFused(const OptimizerSteps& steps,
                   const SumAndUpdateVersion& version)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
@@ -117,7 +117,7 @@ class BlockState {
   std::vector<double> FactorSums(Ops& ops, float scale,
                                  const std::vector<double>& squares) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // totals: of AddFactorSums.
+  // totals: the result of AddFactorSums.
   void UpdateFactors(const OptimizerSteps& steps,
                      const std::vector<std::vector<double>>& totals)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
@@ -156,17 +156,17 @@ class BlockState {
   using Run = BlockRuns::Run;
   OptimizerStep StepFor(const Run& run, const OptimizerSteps& prepared) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // A running average for which no value has come.
+  // True for a running average for which no value has come.
   bool Stays(const Run& run) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
 
-  // For the new weights: in place, unless the old ones are kept or being sent.
+  // Where to write new weights: in place, unless the old are kept or sent.
   float* Writable() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   // Applies `steps` to all runs and ends the step. averaged: `gradient` is the
   // mean of the contributions.
   void UpdateRuns(ContributionRuns& gradient, const OptimizerSteps& steps,
                   const SumAndUpdateVersion& version, bool averaged)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // crc32c: of what was written, if the caller knows it.
+  // crc32c: the checksum of `written`, if the caller knows it.
   void FinishStep(float* written, std::optional<uint32_t> crc32c)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   bool Satisfies(const Waiter& waiter) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
@@ -186,10 +186,10 @@ class BlockState {
   std::optional<uint32_t> initial_crc32c_ ABSL_GUARDED_BY(mu);
   std::optional<uint32_t> crc32c_ ABSL_GUARDED_BY(mu);  // of the weights
   SharedBuffer weights_ ABSL_GUARDED_BY(mu);
-  std::shared_ptr<EncodedWeights> encoded_ ABSL_GUARDED_BY(mu);  // of them
+  std::shared_ptr<EncodedWeights> encoded_ ABSL_GUARDED_BY(mu);  // of weights_
   SharedBuffer spare_ ABSL_GUARDED_BY(mu);
   bool spare_is_previous_ ABSL_GUARDED_BY(mu) = false;  // holds version - 1
-  bool skipped_ ABSL_GUARDED_BY(mu) = false;            // the step of version_
+  bool skipped_ ABSL_GUARDED_BY(mu) = false;  // the last step changed nothing
   GradientAggregator aggregator_ ABSL_GUARDED_BY(mu);
   StepGradient gradient_ ABSL_GUARDED_BY(mu);
   SharedBuffer direction_ ABSL_GUARDED_BY(mu);  // two-phase path only, or none

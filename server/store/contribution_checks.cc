@@ -35,7 +35,7 @@ absl::Status BadRates(const Contribution& c, const std::string& sent,
 absl::Status CheckRates(const ShardBlocks& shard, const Contribution& c) {
   const std::vector<double>& rates = c.learning_rates;
   if (rates.empty()) return absl::OkStatus();
-  // A message may hold more of them than an error should.
+  // A message may hold more rates than an error should list.
   const std::string count = absl::StrCat(rates.size(), " learning rates");
   if (shard.training().optimizer.takes_running_averages) {
     return BadRates(c, count, "none: with local_sgd the workers apply theirs");

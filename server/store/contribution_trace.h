@@ -18,12 +18,12 @@ class ContributionTrace {
   ContributionTrace(TraceRecorder* recorder, const Block& block,
                     const Contribution& contribution);
 
-  // The contribution has been checked, and its rank is one of the job.
+  // Call it when the contribution has been checked: its rank is valid then.
   void Checked();
-  // `done`, which also records how long it takes and the bytes that it sends.
+  // Returns `done`, made to record how long it takes and the bytes it sends.
   WeightsDone Answering(const WeightsDone& done) const;
-  // For the update that this contribution completes. gathers: it applies the
-  // contributions of all ranks; otherwise this one alone.
+  // Traces the update that this contribution completes. gathers: the update
+  // applies the contributions of all ranks; otherwise this one alone.
   TraceScope Updating(TraceKind kind, bool gathers) const;
 
  private:

@@ -47,7 +47,7 @@ absl::Status ParameterShard::CheckContribution(const BlockState& block,
                                                Contribution* contribution) {
   Contribution& c = *contribution;
   TRIBUTARY_RETURN_IF_ERROR(CheckNumbers(blocks_, block.block(), c));
-  // A few bytes of a message can name much shared memory.
+  // Checked before the scan: few bytes of a message can name much memory.
   if (c.in_shared_memory) {
     TRIBUTARY_RETURN_IF_ERROR(CheckSize(block.block(), c));
   }
@@ -94,7 +94,7 @@ absl::Status ParameterShard::NotFinite(const Block& block,
       absl::StrCat("the gradient of rank ", c.rank, " for step ", c.step + 1,
                    " is not finite in ", PlaceOf(block, at));
   if (options().training.nonfinite == NonFiniteAction::kSkip) {
-    if (std::has_single_bit(count)) {  // ever more rarely
+    if (std::has_single_bit(count)) {  // at powers of two: ever more rarely
       spdlog::warn("{}; the step changes nothing ({} such gradients so far)",
                    why, count);
     }

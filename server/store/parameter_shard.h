@@ -93,10 +93,10 @@ class ParameterShard {
  private:
   const ShardOptions& options() const { return blocks_.options(); }
   BlockState& block(int index) { return *blocks_.blocks()[index]; }
-  // Computes crc32c of a contribution that came without it.
+  // Checks a contribution. Computes crc32c if it came without one.
   absl::Status CheckContribution(const BlockState& block,
                                  Contribution* contribution);
-  // The parameter and the index of the block's element `at`.
+  // Names the block's element `at`: its parameter and its index in that.
   std::string PlaceOf(const Block& block, int64_t at) const;
   // The answer to a gradient whose unit at element `at` cannot be decoded.
   absl::Status Malformed(const Block& block, const Contribution& c, int64_t at);

@@ -28,7 +28,7 @@ struct ShardTraining {
   // 0.
   std::function<double(int64_t step)> learning_rate;
   std::vector<ParameterGroup> groups;
-  double clip_norm = 0;  // 0: none
+  double clip_norm = 0;  // 0: no clipping
   std::unique_ptr<SyncPolicy> policy;
   // Divides the learning rate of a contribution by the number of updates since
   // its weights were read. Not for gathered steps.

@@ -12,8 +12,8 @@
 namespace tributary {
 
 // The steps of a shard that need sums over the whole gradient before any block
-// may be updated: the norm that clips, the factored moments of
-// Adafactor, and the norms of directions.
+// may be updated: the norm that clips, the factored moments of Adafactor, and
+// the norms of directions.
 class TwoPhaseSteps {
  public:
   explicit TwoPhaseSteps(ShardBlocks* shard)

@@ -20,7 +20,7 @@ struct WeightsSnapshot {
   SharedBuffer weights;
   // Null: workers get the floats themselves.
   std::shared_ptr<EncodedWeights> encoded;
-  // The step after which the caller gets these weights changed nothing.
+  // True when the step for whose weights the caller has asked changed nothing.
   bool skipped = false;
 };
 using WeightsDone = std::function<void(absl::StatusOr<WeightsSnapshot>)>;

@@ -32,8 +32,8 @@ class UnreadAnswers : public std::enable_shared_from_this<UnreadAnswers> {
   // Whether this connection may get weights. While the total is over its limit,
   // only connections that have read everything so far may.
   bool Admits(const std::string& peer) const ABSL_LOCKS_EXCLUDED(mu_);
-  // Returns the first n bytes of the buffer. They count until the slice is
-  // released.
+  // Returns a slice of the first n bytes of the buffer. The bytes count as
+  // unread until the slice is released.
   grpc::Slice Send(std::string peer, SharedBuffer buffer, size_t n)
       ABSL_LOCKS_EXCLUDED(mu_);
 

@@ -20,7 +20,7 @@ namespace tributary {
 namespace {
 
 constexpr int kTickMillis = 1000;
-// After the process has run out of files.
+// How long nothing is accepted after the process has run out of files.
 constexpr int kPauseMillis = 100;
 constexpr int kAcceptedAtOnce = 64;
 constexpr int64_t kWarningPauseMicros = 1'000'000;

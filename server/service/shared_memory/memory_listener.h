@@ -47,7 +47,7 @@ class MemoryListener {
     // Accepts connections of every user of this machine: for workers in
     // containers with other user ids. Their tickets are still checked.
     bool any_user = false;
-    uid_t user = geteuid();  // whose connections are taken
+    uid_t user = geteuid();  // who may connect, unless any_user
     const Clock* clock = &Clock::Real();
     std::function<UniqueFd(const UniqueFd&)> accept = AcceptUnix;
     // Both are called on the listener's thread.

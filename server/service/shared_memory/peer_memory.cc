@@ -27,7 +27,7 @@ absl::StatusOr<Payload> PeerMemory::Gradient(
 
 void PeerMemory::Keep(uint32_t block, grpc::Slice weights) {
   absl::MutexLock lock(&mu_);
-  // Freed outside the lock, with the argument.
+  // The old weights are freed with the argument, outside the lock.
   std::swap(kept_[block], weights);
 }
 

@@ -33,15 +33,15 @@ class PeerMemory {
   absl::StatusOr<Payload> Gradient(
       const google::protobuf::RepeatedPtrField<v1::SharedRange>& ranges) const;
 
-  // Where these weights are in the memory that the worker can read; none: they
-  // are somewhere else.
+  // Where these weights are in the memory that the worker can read; nullopt:
+  // they are not in it.
   std::optional<uint64_t> OffsetOf(const float* weights, size_t bytes) const {
     return ours_->OffsetOf(weights, bytes);
   }
   // Keeps weights of a block unchanged while the worker reads them, instead of
   // those that were kept for this block before.
   void Keep(uint32_t block, grpc::Slice weights) ABSL_LOCKS_EXCLUDED(mu_);
-  // The worker has read what it was given of this block.
+  // Stops keeping weights of this block: the worker has read them.
   void Release(uint32_t block) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
@@ -53,7 +53,7 @@ class PeerMemory {
 
 // A worker that reads a block's weights in the server's memory.
 struct MemoryReader {
-  std::shared_ptr<PeerMemory> memory;  // null: it gets them in the answer
+  std::shared_ptr<PeerMemory> memory;  // null: the answer has the weights
   uint64_t connection = 0;
   uint32_t block = 0;
 };

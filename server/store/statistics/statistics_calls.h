@@ -20,7 +20,7 @@ using StatisticsDone = std::function<void(absl::StatusOr<std::vector<double>>)>;
 // for this shard's sums. Callbacks run outside the lock.
 class StatisticsCalls {
  public:
-  // Limit of waiting calls. Each of the most servers that a job may have asks
+  // Limit of waiting calls. In a job with the most servers, each of them asks
   // for two sums, and asks again when its connection broke.
   static constexpr size_t kMaxWaiters = 1024;
 

@@ -44,7 +44,7 @@ class StatisticsExchange {
   absl::Status AddShard(int64_t step, StatisticsKind kind, int shard,
                         std::vector<double> values, bool* complete);
 
-  // This shard's values; none until they are complete.
+  // This shard's values; nullopt until they are complete.
   std::optional<std::vector<double>> Local(int64_t step,
                                            StatisticsKind kind) const;
   bool Complete(int64_t step, StatisticsKind kind) const;
@@ -57,7 +57,8 @@ class StatisticsExchange {
   std::vector<std::vector<double>> PerParameter(int64_t step,
                                                 StatisticsKind kind) const;
 
-  // Likewise the totals of kFactors, as AddFactorSums.
+  // The totals of kFactors, as AddFactorSums returns them. Requires
+  // Complete(step, kFactors).
   std::vector<std::vector<double>> FactorTotals(int64_t step) const;
 
   // Drops the statistics of steps below `step`.
