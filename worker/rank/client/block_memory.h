@@ -22,15 +22,15 @@ struct BlockMemory {
   size_t bytes = 0;
 };
 
-// The block inside whole tensors, one for each parameter. The result owns its
-// bytes: slices inside `arena` are referred to where they are and keep it
-// alive; others, or all when it is null, are copied.
+// Collects the block's values from `tensors`, one whole tensor for each
+// parameter. The result owns its bytes: it refers to slices inside `arena` and
+// keeps the arena alive; other slices, or all when `arena` is null, are copied.
 BlockMemory Gather(const Block& block, absl::Span<const float* const> tensors,
                    const std::shared_ptr<SharedArena>& arena);
 
-// The block's gradient in the encodings of its slices: as from Gather when
-// these are float32, else a copy. Such a copy changes the residuals, so it is
-// made once for each step.
+// Returns the block's gradient in the encodings of its slices: the result of
+// Gather when they are float32, else an encoded copy. Encoding changes the
+// residuals, so call this once for each step.
 BlockMemory GradientOf(const Block& block,
                        absl::Span<const float* const> tensors,
                        const std::shared_ptr<SharedArena>& arena,

@@ -11,8 +11,9 @@
 namespace tributary {
 namespace {
 
-// Elements at a time: a multiple of every unit, and few enough for the
-// first-level cache together with their gradient, residual and bytes.
+// Elements encoded at a time: a multiple of every encoding's unit, and so few
+// that they fit into the first-level cache with their gradient, residual and
+// bytes.
 constexpr int64_t kElements = 2048;
 
 TRIBUTARY_CLONES void Add(int64_t n, const float* a, const float* b,

@@ -10,28 +10,30 @@
 
 namespace tributary {
 
-// The part that encodings of a rank's gradients have left out: the residual,
-// which is added to the next gradient before it is encoded, so that everything
-// is sent in the end (1-bit SGD: Seide et al., Interspeech 2014; Deep Gradient
-// Compression: Lin et al., ICLR 2018; a proof that SGD then converges at its
-// usual rate: Karimireddy et al., ICML 2019). A plain object for one thread at
-// a time.
+// Keeps the residual: the part that the encodings of a rank's gradients have
+// left out. It is added to the next gradient before encoding, so that
+// everything is sent in the end (1-bit SGD: Seide et al., Interspeech 2014;
+// Deep Gradient Compression: Lin et al., ICLR 2018; a proof that SGD then
+// converges at its usual rate: Karimireddy et al., ICML 2019). A plain object
+// for one thread at a time.
 class ErrorFeedback {
  public:
-  // Residuals of zero for all parameters that the rank pushes encoded; none
-  // when the plan has no error feedback. `partition` is the plan's.
+  // Creates zero residuals for the parameters that the rank pushes encoded, or
+  // no residuals when the plan has no error feedback. `partition` is the
+  // plan's.
   ErrorFeedback(const v1::Plan& plan, const PartitionPlan& partition,
                 uint32_t rank);
 
-  // A pointer for each parameter; null: it has no residual, because the rank
-  // does not push it or it travels as float32. Empty: no error feedback.
+  // One pointer for each parameter: null when the parameter has no residual,
+  // because the rank does not push it or it travels as float32. Empty when the
+  // plan has no error feedback.
   absl::Span<float* const> residuals() const { return pointers_; }
 
-  // Encodes the slice's `gradient`, which begins with the slice's first
-  // element, plus its residual to slice.gradient_bytes() bytes. The residual
-  // becomes what these bytes leave out; it stays as it is where the sum is no
-  // finite number, which the server refuses. Without a residual encodes the
-  // gradient alone. Returns `crc` extended by the bytes (crc32c.h).
+  // Encodes `gradient` plus the slice's residual to slice.gradient_bytes()
+  // bytes at `out`; gradient[0] is the slice's first element. The residual
+  // becomes what these bytes leave out, but it is kept where the sum is not
+  // finite, which the server refuses. Without a residual, encodes the gradient
+  // alone. Returns `crc` extended by the bytes (crc32c.h).
   uint32_t Encode(const Slice& slice, const float* gradient, char* out,
                   uint32_t crc);
 

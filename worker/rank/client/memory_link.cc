@@ -16,7 +16,7 @@
 namespace tributary {
 namespace {
 
-// A server's thread for these connections only waits for them.
+// The server's thread that waits for these connections does nothing else.
 constexpr absl::Duration kTimeout = absl::Seconds(5);
 
 // The error when the server has closed the connection, perhaps because this

@@ -29,15 +29,16 @@ class MemoryLink {
       const v1::BlockAddress& address, uint32_t rank,
       const std::string& ticket = "");
 
-  // Makes the request refer to the block's gradient. False, and unchanged, when
-  // a part of it lies outside the shared memory.
+  // Makes the request refer to the block's gradient. Returns false and leaves
+  // the request unchanged when a part of the gradient is outside the shared
+  // memory.
   bool Describe(const Block& block, absl::Span<const float* const> tensors,
                 v1::PushPullRequest* request) const;
-  // The connection, for an answer in shared memory.
+  // The connection's ID. A push that names it may be answered in shared memory.
   uint64_t connection() const { return connection_; }
 
-  // The weights of an answer. DataLoss: they are not within the server's
-  // memory.
+  // Returns the weights of an answer. DataLoss: they are not within the
+  // server's memory.
   absl::StatusOr<Payload> Weights(uint64_t offset, int64_t bytes) const;
 
  private:
@@ -45,7 +46,7 @@ class MemoryLink {
              uint64_t connection, std::shared_ptr<const MappedArena> weights);
 
   const std::shared_ptr<SharedArena> gradients_;
-  const UniqueFd socket_;  // the server drops the connection when it is closed
+  const UniqueFd socket_;  // closing it makes the server drop the connection
   const uint64_t connection_;
   const std::shared_ptr<const MappedArena> weights_;
 };

@@ -15,34 +15,34 @@
 
 namespace tributary {
 
-// Whether a job that asks for shared memory fails without it. It does when it
-// begins, so that a wrong setting is found at once. Later a server, or this
-// rank's process, may have been replaced on another host, which must not end
-// the job.
+// True when a job that asks for shared memory must fail without it. That is so
+// when the job begins, so that a wrong setting is found at once. Later a
+// server, or this rank's process, may have been replaced on another host, which
+// must not end the job.
 bool NeedsSharedMemory(const v1::Plan& plan, uint32_t rank,
                        uint64_t incarnation);
 
 // A worker's links to the shared memory of its servers, at most one for each.
 class MemoryLinks {
  public:
-  // gradients: the memory that servers may read; null: there are no links.
-  // ticket: of the rank. needed: of NeedsSharedMemory.
+  // gradients: the memory that servers may read; null: no links are made.
+  // ticket: the rank's. needed: the result of NeedsSharedMemory.
   MemoryLinks(Transport transport, bool needed,
               std::shared_ptr<SharedArena> gradients, uint32_t rank,
               std::string ticket, int num_shards);
 
-  // Links to a server that was not asked before. OK without a link: payloads
-  // are sent over gRPC. FailedPrecondition: the transport asks for a link that
-  // is needed, and there is none.
+  // Asks a server for a link, at most once. Returns OK without a link when
+  // payloads are to be sent over gRPC instead. FailedPrecondition: there is no
+  // link, but the transport asks for one and it is needed.
   absl::Status Connect(int shard, const std::string& server,
                        const v1::ClockResponse& clock,
                        const v1::BlockAddress& address);
 
-  // Null: none.
+  // Returns null when there is no link to the shard's server.
   const MemoryLink* of(int shard) const { return servers_[shard].link.get(); }
 
-  // Ends all links. Servers then keep the gradients that they were given as
-  // they are now, whatever is written later.
+  // Ends all links. Servers keep the gradients that they were given as they are
+  // now, even if this process overwrites the memory later.
   absl::Status Close();
 
  private:

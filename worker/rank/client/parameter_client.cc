@@ -148,14 +148,14 @@ class ServersClient final : public ParameterClient {
           links_.Connect(shard, server, part, request.address()));
       progress.Add({part.initialized(), part.steps(), part.begun()});
     }
-    // Such a rank begins with the others.
+    // A rank that contributes to no block begins with the others.
     int64_t& steps = progress.steps;
     if (steps == RankProgress::kNoBlock) steps = options_.plan.start_step();
     return progress;
   }
 
   void PushPull(const Block& block) override {
-    // More would move the flights, to which the network thread has pointers.
+    // More would move the elements, to which the network thread has pointers.
     TRIBUTARY_CHECK(std::ssize(flights_) < partition_.num_blocks());
     flights_.push_back({.begin_micros = NowMicros()});
     Flight* const flight = &flights_.back();
@@ -210,7 +210,7 @@ class ServersClient final : public ParameterClient {
     const Block* block;
     PushTrace trace;
     int attempts = 0;
-    BlockMemory sent = {};  // once the gradient was sent
+    BlockMemory sent = {};  // empty until the gradient is sent
   };
 
   // Only the first attempt uses shared memory: after that it is not known

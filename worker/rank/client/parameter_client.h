@@ -29,11 +29,11 @@ class CallQueue;
 // Pushes gradients to the servers of a plan and pulls weights from them.
 // Messages refer to gradients in Options::gradient_memory without a copy,
 // unless the plan's wire format encodes them. Failed calls are retried until
-// the step's timeout; a repeated push counts once. For one thread; of a large
-// model the network runs on a thread that the client owns.
+// the step's timeout; a repeated push counts once. For one thread, except
+// Cancel. The network of a large model runs on a thread that the client owns.
 class ParameterClient {
  public:
-  // The rank of a client that only pulls: it holds every block.
+  // The rank of a client that only pulls. Such a client holds every block.
   static constexpr uint32_t kObserver = UINT32_MAX;
 
   // Settings that only tests change.
@@ -44,9 +44,9 @@ class ParameterClient {
     // The delay, in microseconds, of the next message to or from a server.
     // Called from several threads.
     std::function<int64_t()> delay_micros;
-    // How the parameters are cut into blocks; none: as MakePartitionPlan does.
+    // The cut of the parameters into blocks; unset: that of MakePartitionPlan.
     std::optional<PartitionPlan> cut;
-    // The calls to the servers of the plan; null: gRPC's.
+    // Makes the calls to the servers of the plan; null: gRPC is used.
     std::function<std::unique_ptr<CallQueue>(const v1::Plan&)> calls;
   };
   struct Options {
@@ -62,21 +62,21 @@ class ParameterClient {
     // rank.
     absl::Duration step_timeout = absl::Seconds(120);
     Transport transport = Transport::kAuto;
-    // Where gradients are kept. Servers on this machine may read it (unless
-    // transport is kGrpc), and messages refer to it. Gradients outside it, or
-    // all when it is null, are copied into messages. Nobody else may use its
-    // memory or detach it. Connections that still send a cancelled step's
+    // The arena that holds the gradients. Servers on this machine may read it
+    // (unless transport is kGrpc), and messages refer to it. Gradients outside
+    // it, or all when it is null, are copied into messages. Nobody else may use
+    // its memory or detach it. Connections that still send a cancelled step's
     // gradients keep it alive.
     std::shared_ptr<SharedArena> gradient_memory;
     // Called when a round waits long, with what it waits for (in the server's
-    // words, or for an answer of the server of a shard), and with an empty text
+    // words, or for an answer of the server of a shard), and with an empty Wait
     // when it continues. Called on the thread that waits.
     std::function<void(const v1::Wait&)> on_waiting;
-    // The samples of all ranks in the step of BeginStep, which a push announces
-    // (PushPullRequest.total_samples); null: it announces none.
+    // Returns the samples of all ranks in a step. Pushes announce them
+    // (PushPullRequest.total_samples); null: pushes announce nothing.
     std::function<uint64_t(int64_t step)> total_samples;
     ForTests for_tests;
-    // Records the pushes of traced steps; null: none is traced. Outlives the
+    // Records the pushes of traced steps; null: no step is traced. Outlives the
     // client.
     TraceRecorder* trace = nullptr;
   };
@@ -105,15 +105,15 @@ class ParameterClient {
   // parameter. AlreadyExists when the servers hold different initial weights.
   virtual absl::Status Initialize(absl::Span<const float* const> tensors) = 0;
 
-  // Reads all weights. OutOfRange when the servers no longer keep exactly those
-  // that are wanted.
+  // Reads all weights. OutOfRange when the servers no longer keep exactly the
+  // wanted ones.
   virtual absl::Status Pull(const WantedWeights& wanted,
                             absl::Span<float* const> tensors) = 0;
 
-  // How far this rank's contributions have come. Retries until every server
-  // answers. May be called during a step. The first call also connects to the
-  // shared memory of servers on this machine. FailedPrecondition: there is none
-  // although the transport asks for it.
+  // Returns how far this rank's contributions have come. Retries until every
+  // server answers. May be called during a step. The first call also connects
+  // to the shared memory of servers on this machine. FailedPrecondition: the
+  // transport asks for shared memory, but there is none.
   virtual absl::StatusOr<RankProgress> ReadProgress() = 0;
 
   // One step consists of BeginStep, a PushPull for each block as it becomes
@@ -139,10 +139,10 @@ class ParameterClient {
   // because a gradient was not finite (training.nonfinite: skip).
   virtual bool skipped() const = 0;
 
-  // With error feedback: what the encodings of this rank's gradients have left
-  // out so far, a pointer for each parameter; null: this rank does not push it.
-  // The client changes it from BeginStep to FinishStep. Empty: there is no
-  // error feedback.
+  // Returns what the encodings of this rank's gradients have left out so far:
+  // one pointer for each parameter, null when this rank does not push it. Empty
+  // without error feedback. The client changes the arrays from BeginStep to
+  // FinishStep.
   virtual absl::Span<float* const> residuals() = 0;
 
   // The number of updates in the weights received last: the largest over all

@@ -15,10 +15,10 @@ class PushTrace {
   // Starts when the block is handed over. `recorder` may be null.
   PushTrace(TraceRecorder* recorder, int64_t contribution, const Block& block);
 
-  // The message is made and is sent now. Counts the first time alone.
+  // Call this when the message is made and is sent now. Only the first counts.
   void Sent();
   void Answered();
-  // The answer's weights are in the model. Ends the trace.
+  // Call this when the answer's weights are in the model. Ends the trace.
   void Stored();
 
  private:

@@ -12,8 +12,8 @@ namespace tributary {
 
 // Asks a server how far a rank's contributions have come. Retries while the
 // server has no plan yet or cannot be reached, until `deadline` on SteadyNow's
-// clock, and tells `round` meanwhile. Cancelled: the round was stopped. Other
-// errors name the server.
+// clock, and meanwhile tells `round` what it waits for. Cancelled: the round
+// was stopped. Other errors name the server.
 absl::StatusOr<v1::ClockResponse> ReadClock(const std::string& server,
                                             const v1::ClockRequest& request,
                                             absl::Duration deadline,

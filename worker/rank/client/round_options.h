@@ -11,7 +11,7 @@ namespace tributary {
 bool IsHeld(const ParameterClient::Options& options, const DeviceMesh& mesh,
             const Block& block);
 
-// The round of a client with these options.
+// Returns the options of the round of a client with these options.
 TransferRound::Options RoundOf(const ParameterClient::Options& options,
                                const PartitionPlan& partition,
                                const DeviceMesh& mesh);

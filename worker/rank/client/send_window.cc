@@ -7,7 +7,7 @@ namespace tributary {
 namespace {
 
 constexpr int kLongestPause = 1023;
-// A transfer may take this many times the mean time of the last round's.
+// The patience is this many times the mean time of the last round's transfers.
 constexpr int kPatience = 4;
 
 }  // namespace

@@ -16,24 +16,24 @@ namespace tributary {
 //
 // A server may answer nothing before it has everything, for example when the
 // norm of the whole gradient is wanted, and a slow rank may keep all others
-// waiting. So the limit is lifted for the rest of a round when nothing was
-// answered for some time, and then it is not tried in the next rounds: in 1, 3,
-// 7 and at last 1023 of them. A plain object: time is passed in.
+// waiting. So when nothing was answered for some time, the limit is lifted for
+// the rest of the round and for the next rounds: first 1, then 3, 7 and at most
+// 1023 rounds. A plain object: time is passed in.
 class SendWindow {
  public:
   static constexpr absl::Duration kLeastPatience = absl::Milliseconds(10);
   static constexpr absl::Duration kMostPatience = absl::Milliseconds(250);
 
-  // most: transfers to a server that are unanswered; 0: any number.
+  // most: the most unanswered transfers to one server; 0: any number.
   explicit SendWindow(uint32_t most) : most_(most) {}
 
-  // A new round; all transfers of the last one have ended.
+  // Starts a round. All transfers of the last round must have ended.
   void Begin(absl::Duration now);
   bool MaySend(int shard) const;
   void Sent(int shard, absl::Duration now);
   void Ended(int shard, absl::Duration now);
 
-  // The time that transfers which may not be sent wait at most before Lift.
+  // How long transfers that may not be sent wait at most before Lift.
   absl::Duration LiftIn(absl::Duration now) const {
     return progress_ + patience_ - now;
   }

@@ -15,7 +15,7 @@ constexpr RetryPolicy kPolicy = TransferLedger::kPolicy;
 // How often a round looks for silent servers.
 constexpr absl::Duration kLook = absl::Milliseconds(250);
 
-// Differs between transfers and attempts; from 0 to 1.
+// Returns a number from 0 to 1 that differs between transfers and attempts.
 double Jitter(uint64_t salt, uint64_t number, int failures) {
   const uint64_t hash = (salt + number + static_cast<uint64_t>(failures)) *
                         uint64_t{0x9E3779B97F4A7C15};
@@ -58,7 +58,7 @@ void TransferRound::Loop() {
 
 absl::Duration TransferRound::LiftIn() {
   absl::MutexLock lock(&mu_);
-  // SendAdded leaves what may not be sent.
+  // SendAdded leaves the transfers that may not be sent yet.
   return added_.empty() ? absl::InfiniteDuration()
                         : window_.LiftIn(SteadyNow());
 }
@@ -86,7 +86,7 @@ Transfer* TransferRound::NextToSend() {
 void TransferRound::SendAdded() {
   while (Transfer* const transfer = NextToSend()) {
     transfer->Send();
-    // Answers that have arrived.
+    // Handles the answers that have arrived.
     while (options_.calls->HandleNext(absl::ZeroDuration()) ==
            CallQueue::Next::kHandled) {
     }

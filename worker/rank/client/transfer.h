@@ -30,11 +30,11 @@ class Transfer;
 // The state that the transfers of one client share: the queue of their calls
 // and the outcome of the current round (a step, an initialization or a pull).
 //
-// One thread at a time sends, receives and polls the queue. Two would meet at
-// gRPC's lock for a connection, and gRPC would then hand the work to a third.
-// It is a thread of the round's own, or, where there are so few bytes that
-// waking it takes longer than the work, the thread that adds transfers and
-// waits.
+// Only one thread at a time sends, receives and polls the queue. Two threads
+// would compete for gRPC's lock of a connection, and gRPC would then hand the
+// work to a third. The one thread is the round's own or, when there are so few
+// bytes that waking it takes longer than the work, the thread that adds
+// transfers and waits.
 class TransferRound {
  public:
   enum class Driver { kOwnThread, kCaller };
@@ -42,7 +42,7 @@ class TransferRound {
   struct Options {
     std::unique_ptr<CallQueue> calls;
     Driver driver = Driver::kOwnThread;
-    // As in SendWindow, on a thread of the round's own.
+    // The limit of SendWindow. It has an effect only with kOwnThread.
     uint32_t most_unanswered = 0;
     // Makes the pauses before repeated calls differ between clients.
     uint64_t salt = 0;
@@ -59,24 +59,25 @@ class TransferRound {
   // Starts a round, to which all transfers added from now on belong.
   void Begin(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mu_);
   // Waits until every transfer of the round has ended and returns the first
-  // error. Reports servers that do not answer while it waits.
-  // Alone calls on_waiting, with no lock held.
+  // error. Reports servers that do not answer while it waits. Calls on_waiting
+  // with no lock held; only TellWaitingFor calls it as well.
   absl::Status Wait() ABSL_LOCKS_EXCLUDED(mu_);
   void Cancel(const std::string& why) ABSL_LOCKS_EXCLUDED(mu_);
   bool Stopped() const ABSL_LOCKS_EXCLUDED(mu_);
   // How long the server may hold a call that is made now.
   absl::Duration HoldNow() const ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Sends it, on the driving thread.
+  // Sends the transfer, on the driving thread.
   void Add(Transfer* transfer) ABSL_LOCKS_EXCLUDED(mu_);
-  // The result of one attempt, as in TransferLedger. Without a value the
-  // transfer is removed: after that the round's owner may destroy the round.
+  // Handles the result of one attempt, as in TransferLedger. When it returns no
+  // pause, the transfer is removed, and the round's owner may destroy the
+  // round.
   std::optional<absl::Duration> After(Transfer* transfer,
                                       const absl::Status& status, int failures)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Wait tells it.
+  // Lets Wait pass `wait` to on_waiting.
   void SetWaitingFor(v1::Wait wait) ABSL_LOCKS_EXCLUDED(mu_);
-  // Tells it at once, on the thread that otherwise waits.
+  // Calls on_waiting at once. For the thread that otherwise calls Wait.
   void TellWaitingFor(const v1::Wait& wait) ABSL_LOCKS_EXCLUDED(mu_);
 
   int64_t NextDelayMicros() {
@@ -88,7 +89,7 @@ class TransferRound {
   std::atomic<uint64_t> retries{0};
 
  private:
-  // Tells the own thread of added transfers.
+  // Wakes the round's own thread when transfers were added.
   class Wake final : public CompletionTag {
    public:
     explicit Wake(TransferRound* round) : round_(round) {}
@@ -106,14 +107,14 @@ class TransferRound {
   bool HasNewsLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return active_.empty() || untold_.has_value();
   }
-  // Waits for news at most `timeout`; false: there are none.
+  // Waits up to `timeout` for news. Returns false when there are none.
   bool AwaitNews(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mu_);
-  // The own thread.
+  // Runs on the round's own thread.
   void Loop() ABSL_LOCKS_EXCLUDED(mu_);
-  // Sends what was added and may be sent, and receives what has arrived
-  // meanwhile.
+  // Sends the added transfers that may be sent, and receives the answers that
+  // have arrived meanwhile.
   void SendAdded() ABSL_LOCKS_EXCLUDED(mu_);
-  // Null: there is none.
+  // Returns null when no transfer may be sent now.
   Transfer* NextToSend() ABSL_LOCKS_EXCLUDED(mu_);
   // How long to wait for answers before the window is lifted.
   absl::Duration LiftIn() ABSL_LOCKS_EXCLUDED(mu_);
@@ -128,8 +129,8 @@ class TransferRound {
   TransferLedger ledger_ ABSL_GUARDED_BY(mu_);  // on SteadyNow's clock
   std::set<Transfer*, Earlier> active_ ABSL_GUARDED_BY(mu_);
   uint64_t added_so_far_ ABSL_GUARDED_BY(mu_) = 0;
-  bool waiting_ ABSL_GUARDED_BY(mu_) = false;  // the last text was not empty
-  std::optional<v1::Wait> untold_ ABSL_GUARDED_BY(mu_);  // the last one
+  bool waiting_ ABSL_GUARDED_BY(mu_) = false;  // the last wait was not empty
+  std::optional<v1::Wait> untold_ ABSL_GUARDED_BY(mu_);  // for on_waiting
   // For the own thread.
   SendWindow window_ ABSL_GUARDED_BY(mu_);
   std::deque<Transfer*> added_ ABSL_GUARDED_BY(mu_);
@@ -153,7 +154,7 @@ class Transfer final : public CompletionTag {
 
   static void Start(TransferRound* round, Work work);
 
-  // Both are called on the driving thread: at the start, and for each event.
+  // Send runs at the start, Proceed for each event; both on the driving thread.
   void Send();
   void Proceed(bool ok) override;
   void Cancel();
@@ -162,7 +163,7 @@ class Transfer final : public CompletionTag {
   std::string Silence() const;
   int shard() const { return work_.shard; }
   const std::string& what() const { return work_.what; }
-  // Which of the client's transfers it is.
+  // The transfer's number among all transfers of the client.
   uint64_t number() const { return number_; }
   void SetNumber(uint64_t number) { number_ = number; }
 
@@ -184,7 +185,7 @@ class Transfer final : public CompletionTag {
   State state_ = State::kCalling;
   int attempts_ = 0;
   mutable absl::Mutex mu_;  // Cancel and Silence run on other threads
-  // Start of the first call without any answer; infinite when all are answered.
+  // When the first call since the last answer began; infinite if there is none.
   absl::Duration called_ ABSL_GUARDED_BY(mu_) = absl::InfiniteDuration();
   std::unique_ptr<OutgoingCalls::Call> call_ ABSL_GUARDED_BY(mu_);
   std::unique_ptr<OutgoingCalls::Alarm> alarm_;

@@ -17,7 +17,8 @@ namespace tributary {
 class TransferLedger {
  public:
   static constexpr RetryPolicy kPolicy = {};
-  // A call for a rank's progress is not held, and is made again after a pause.
+  // For calls for a rank's progress, which the server does not hold: the
+  // timeout of one call, and the pause before the next.
   static constexpr absl::Duration kProgressTimeout = absl::Seconds(2);
   static constexpr absl::Duration kProgressPause = absl::Milliseconds(20);
 
@@ -38,7 +39,7 @@ class TransferLedger {
   // Ends this round and all later ones with Cancelled.
   void Cancel(const std::string& why) { cancelled_ = why; }
 
-  // No attempt may succeed any more.
+  // True when no attempt may succeed any more.
   bool stopped() const { return !cancelled_.empty() || !status_.ok(); }
   bool over() const { return open_ == 0; }  // all transfers have ended
   // The first error of the round.

@@ -10,7 +10,7 @@
 
 namespace tributary {
 
-// Which weights a pull asks for.
+// The weights that a pull asks for.
 struct WantedWeights {
   enum class Kind {
     kAtLeast,   // once `number` updates are applied to each block
@@ -21,7 +21,7 @@ struct WantedWeights {
   int64_t number = 0;
 };
 
-// The weights from which a rank continues that has come this far.
+// Returns the weights from which a rank with this progress continues.
 inline WantedWeights StartingWeights(ApplyMode mode,
                                      const RankProgress& progress) {
   switch (mode) {
@@ -37,19 +37,21 @@ inline WantedWeights StartingWeights(ApplyMode mode,
   return {};
 }
 
-// The steps that the rank has finished, if that is known before it pulls these
-// weights. With backup workers blocks advance independently: the oldest version
-// pulled is a step for which every block still accepts or drops contributions.
-// That pull does not wait for other ranks.
+// Returns the steps that the rank has finished, or nullopt when they are known
+// only after the pull of StartingWeights. With backup workers blocks advance
+// independently: the oldest version pulled is a step for which every block
+// still accepts or drops contributions. That pull does not wait for other
+// ranks.
 inline std::optional<int64_t> FinishedBeforePull(ApplyMode mode,
                                                  const RankProgress& progress) {
   if (mode == ApplyMode::kBackup) return std::nullopt;
   return progress.steps;
 }
 
-// The weights that a rank needs after its step number `finished`, besides those
-// that answered its push, when the other workers are ahead of it: the present
-// ones. A block that is behind the newest may need this rank's next push.
+// Returns what a rank must pull after its step number `finished` because the
+// other workers are ahead of it: the present weights, in addition to those that
+// answered its push. Nullopt: nothing. The pull does not ask for the newest
+// version, because a block that is behind it may need this rank's next push.
 inline std::optional<WantedWeights> CatchUp(ApplyMode mode, int64_t finished,
                                             int64_t newest_version) {
   if (mode != ApplyMode::kBackup || newest_version <= finished) {

@@ -81,7 +81,7 @@ class Communicator {
   // May be called from any thread.
   virtual int waiting_for() const = 0;
 
-  // Bytes moved by this rank. Call them while no other call is in progress.
+  // The bytes that this rank has moved. Not while another call is in progress.
   virtual uint64_t bytes_sent() const = 0;
   virtual uint64_t bytes_received() const = 0;
 };

@@ -14,8 +14,8 @@
 
 namespace tributary {
 
-// An array in a device's memory or in an arena of the host's, freed with its
-// owner. T must be trivial.
+// An array in a device's memory or in an arena of host memory. The destructor
+// frees it. T must be trivial.
 template <typename T>
 class DeviceArray {
  public:
@@ -32,8 +32,8 @@ class DeviceArray {
     return *this;
   }
 
-  // 64-byte aligned, with undefined contents. ResourceExhausted when the device
-  // has not enough memory.
+  // Allocates a 64-byte aligned array with undefined contents.
+  // ResourceExhausted when the device does not have enough memory.
   static absl::StatusOr<DeviceArray> Allocate(Ops* ops, int64_t size) {
     const size_t bytes = static_cast<size_t>(size) * sizeof(T);
     DeviceArray array;
@@ -46,7 +46,8 @@ class DeviceArray {
     return array;
   }
 
-  // In the arena, which other processes can read. Empty when it has no room.
+  // Allocates in the arena, which other processes can read. Returns an empty
+  // array when the arena has no room.
   static DeviceArray AllocateIn(const std::shared_ptr<SharedArena>& arena,
                                 int64_t size) {
     DeviceArray array;

@@ -12,7 +12,7 @@ namespace tributary {
 // A rank's offer, exchanged before a group chooses its backend: the device on
 // which the rank could use NCCL, or why it can't.
 struct DeviceOffer {
-  std::string device_id;  // NcclApi::device_id; empty: none
+  std::string device_id;  // NcclApi::device_id; empty: NCCL cannot be used
   std::string why_not;
 
   std::string Encode() const;
@@ -21,8 +21,8 @@ struct DeviceOffer {
 
 // True when the group uses NCCL, which needs a device of its own for every
 // rank. The result depends only on the offers (by rank), so all ranks get the
-// same one. `why` gets the reason against NCCL; with `required` that is
-// FailedPrecondition. ranks: the job's numbers of the ranks.
+// same one. `why` gets the reason against NCCL; with `required` such a reason
+// makes the result FailedPrecondition. ranks: the job's numbers of the ranks.
 absl::StatusOr<bool> AgreeOnNccl(absl::Span<const std::string> offers,
                                  absl::Span<const int> ranks, bool required,
                                  std::string* why);

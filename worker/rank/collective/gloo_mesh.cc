@@ -111,14 +111,14 @@ class GlooMesh final : public Mesh {
   gloo::transport::Context& Context(int from, int to) {
     return from < to ? *up_ : *down_;
   }
-  // The messages for Connect: the bytes that all addresses of this rank begin
-  // and end with, and in `parts` the remaining bytes of those to which each
-  // other rank must connect.
+  // Makes the messages for Connect: returns the bytes with which all addresses
+  // of this rank begin and end. `parts` gets for each other rank the remaining
+  // bytes of the addresses to which it must connect.
   std::string Addresses(std::vector<std::string>* parts);
   void ConnectTo(int peer, absl::string_view addresses);
 
   const std::shared_ptr<gloo::transport::Device> device_;
-  // Carry the messages to higher ranks, and to lower ranks.
+  // up_ carries the messages to higher ranks, down_ those to lower ranks.
   const std::shared_ptr<gloo::transport::Context> up_, down_;
   const int rank_;
   const int size_;

@@ -44,7 +44,7 @@ class GroupWatch {
   bool Leave(absl::Duration timeout);
 
  private:
-  void Listen();  // the thread
+  void Listen();  // runs on thread_
   void Lose(int rank, const std::string& how);
   // The ranks of the group that do not send `tag` within `timeout`.
   std::vector<int> Absent(uint64_t tag, absl::Duration timeout);

@@ -29,7 +29,8 @@ class LocalMeshes {
   using Sides = std::vector<std::unique_ptr<Mesh>>;
 
   absl::Mutex mu_;
-  // The sides that were not taken yet. The next plan erases the groups.
+  // The sides that are not taken yet. The next plan's first call of Take erases
+  // the groups of earlier plans.
   std::map<std::pair<uint64_t, std::string>, Sides> groups_
       ABSL_GUARDED_BY(mu_);
 };

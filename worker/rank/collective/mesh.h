@@ -47,8 +47,8 @@ class Mesh {
   virtual void Abort(const std::string& why) = 0;
 };
 
-// The job's number of a rank of a group. job_ranks: those of the group's ranks;
-// empty: 0, 1, and so on.
+// Returns the job's number of a rank of a group. job_ranks: the job's numbers
+// of all ranks of the group; empty: 0, 1, and so on.
 inline int JobRank(const std::vector<int>& job_ranks, int rank) {
   return job_ranks.empty() ? rank : job_ranks[rank];
 }

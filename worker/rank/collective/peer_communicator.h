@@ -100,8 +100,8 @@ class PeerCommunicator final : public Communicator {
            absl::Span<const float> weights, float* sum);
   void Gather(float* data, absl::Span<const int64_t> bounds,
               Operations* operations);
-  // The i-th other rank. Each rank starts elsewhere, so that no link is shared
-  // by all.
+  // The i-th other rank. Each rank starts with a different one, so that the
+  // ranks do not all use the same link at once.
   int Peer(int i) const { return (rank() + i) % size(); }
 
   const std::unique_ptr<Mesh> mesh_;

@@ -21,8 +21,9 @@ class AllReduceCheckpoints {
 
   // Loads weights and state from options.checkpoints.restore.
   absl::Status Restore();
-  // DataLoss names the rank whose weights or state differ from those of the
-  // same part in the first replica. num_elements: of the model's arrays.
+  // Compares the replicas. DataLoss names the rank whose weights or state
+  // differ from the same part in the first replica. num_elements: of the
+  // model's arrays.
   absl::Status CompareReplicas(int64_t steps, int64_t num_elements);
   // Hands the weights and state after `steps` steps to the checkpointer, if
   // this rank writes.

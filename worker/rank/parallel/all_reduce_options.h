@@ -24,13 +24,13 @@ namespace tributary {
 
 // Options of an AllReduceSynchronizer.
 struct AllReduceOptions {
-  // Which part of a replica the model is.
+  // The part of a replica that the model is.
   struct Part {
     ParameterSpecs planned;  // of all parts; empty: the model is whole
     DeviceMesh mesh;
     DeviceMesh::Place place;         // of this rank
     std::vector<int> place_in_plan;  // of each of the model's parameters
-    // All ranks of one replica, in rank order, for arrays in host memory. None
+    // All ranks of one replica, in rank order, for arrays in host memory. Null
     // when the model is whole or no step needs sums over the whole model.
     std::unique_ptr<Communicator> group;
 
@@ -56,11 +56,12 @@ struct AllReduceOptions {
     bool skip_nonfinite = false;  // else a step with a NaN fails
   };
   // Every `every_steps` steps (0: never) the ranks compare their weights and
-  // write a checkpoint: with kOwnCut each rank its share, else replica 0 all.
+  // write a checkpoint: with kOwnCut each rank writes its share, else replica 0
+  // writes everything.
   struct Checkpoints {
     int64_t every_steps = 0;
-    // Whether they do so after a last step that is not due otherwise
-    // (LeavesCheckpointAtEnd); null: never.
+    // True when the ranks also do so after the job's last step `step`, although
+    // it is not due (LeavesCheckpointAtEnd); null: never.
     std::function<bool(int64_t step)> at_end;
     std::string directory;
     uint64_t job_id = 0, lineage = 0, plan_epoch = 0;
@@ -84,13 +85,13 @@ struct AllReduceOptions {
   Part part;
   int64_t bucket_bytes = 25 << 20, first_bucket_bytes = 1 << 20;
   Update update;
-  // Other than kAsGradients: the arrays lie in host memory.
+  // With any value but kAsGradients, the arrays must lie in host memory.
   ReplacedMean replaced_mean = ReplacedMean::kAsGradients;
-  // The number of samples of every rank in a step, counted from 0. Null: a
-  // rank knows only its own, so they are exchanged in each step.
+  // Returns the samples of every rank in a step, counted from 0. Null: a rank
+  // knows only its own, so the ranks exchange their samples in each step.
   std::function<std::vector<uint64_t>(int64_t step)> samples;
   Checkpoints checkpoints;
-  // Called with the rank that a step waits for, and then with an empty text.
+  // Called with the rank that a step waits for, and then with an empty Wait.
   std::function<void(const v1::Wait&)> on_waiting;
 
   bool replicated() const { return update.on == UpdateOn::kEveryRank; }

@@ -21,7 +21,7 @@ namespace {
 
 constexpr absl::Duration kLook = absl::Milliseconds(200);
 
-// Among the buckets that are ready: the exchange of the samples, before them.
+// Stands in ready_ for the exchange of the samples, before the buckets.
 constexpr int kSamples = -1;
 
 }  // namespace

@@ -46,8 +46,8 @@ class AllReduceSynchronizer final : public GradientSynchronizer {
   // All ranks get rank 0's weights, or read those of the checkpoint.
   absl::StatusOr<int64_t> Start(const MakeWeights& initial,
                                 const OnProgress& on_progress) override;
-  // samples 0: clears the gradients, which stay zeros: a NaN in them would
-  // spoil the mean even with weight 0.
+  // With 0 samples, clears the gradients, which then stay zeros: a NaN in them
+  // would spoil the mean even with weight 0.
   void BeginStep(int64_t step, uint64_t samples) override;
   void GradientReady(int parameter) override;
   absl::StatusOr<int64_t> FinishStep() override;
@@ -57,8 +57,8 @@ class AllReduceSynchronizer final : public GradientSynchronizer {
     options_.group->Abort(why);
     if (options_.part.group) options_.part.group->Abort(why);
   }
-  // With learning rates of a program: FinishStep ends with InvalidArgument
-  // where two ranks have others.
+  // With learning rates of a program, FinishStep ends with InvalidArgument when
+  // the rates of two ranks differ.
   void SetLearningRates(const std::vector<double>& rates) override {
     learning_rates_ = rates;
   }
@@ -79,8 +79,8 @@ class AllReduceSynchronizer final : public GradientSynchronizer {
   explicit AllReduceSynchronizer(Options options);
 
   absl::Status PlanBuckets();
-  void Run();  // the thread
-  // Sets sample_weights_ from what all ranks say.
+  void Run();  // runs on thread_
+  // Sets sample_weights_ from the samples that all ranks exchange.
   absl::Status WeighSamples();
   // Reduces one bucket, and updates it unless the step needs sums first.
   absl::Status Process(const Bucket& bucket);
@@ -116,8 +116,8 @@ class AllReduceSynchronizer final : public GradientSynchronizer {
   std::vector<float> sample_weights_;
   bool skipped_ = false;
   std::vector<int> missing_;  // [bucket], gradients that are not ready
-  // The bucket that is processed next. All ranks process them in this order,
-  // in whichever order a program finishes its gradients.
+  // The bucket that is processed next. All ranks process the buckets in order,
+  // even if a program finishes its gradients in another order.
   size_t next_ = 0;
   std::vector<Span> spans_;  // written by the thread while left_ > 0
 

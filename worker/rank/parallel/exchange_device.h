@@ -17,16 +17,16 @@ struct ExchangeDevice {
   // model's.
   Ops* ops = nullptr;
   Ops* model_ops = nullptr;  // computes the gradients; null: `ops`
-  // Creates an event with which `ops` waits for `model_ops` on the device. None
+  // Creates an event with which `ops` waits for `model_ops` on the device. Null
   // on the host, where nothing needs to wait.
   std::function<std::unique_ptr<DeviceEvent>()> new_event;
 };
 
-// Creates the second Ops, and what makes events, unless the device is the host.
+// Creates the second Ops and sets new_event, unless the device is the host.
 // ResourceExhausted: the device has no room.
 absl::StatusOr<ExchangeDevice> DeviceBeside(Ops* model_ops);
 
-// ResourceExhausted: no room. null: the device needs none.
+// Returns null if the device needs no events. ResourceExhausted: no room.
 absl::StatusOr<std::unique_ptr<DeviceEvent>> NewEvent(
     const ExchangeDevice& device);
 

@@ -8,7 +8,7 @@
 namespace tributary {
 namespace {
 
-// A rank's message. It travels as it lies in memory: collectives do the same
+// A rank's message. It is sent as it lies in memory: collectives do the same
 // with float32, so all ranks have one byte order.
 struct StepOfRank {
   uint64_t samples = 0;

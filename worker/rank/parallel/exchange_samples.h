@@ -10,10 +10,10 @@
 
 namespace tributary {
 
-// Tells all ranks of a group the samples of this rank's step, and returns those
-// of all ranks. step: counted from 0. rates: the program's learning rates;
-// empty: those of the job's schedule. InvalidArgument, on every rank: two ranks
-// have others. Further errors as in Communicator.
+// Sends the samples of this rank's step to all ranks of a group, and returns
+// the samples of all ranks. step: counted from 0. rates: the program's learning
+// rates; empty: those of the job's schedule. InvalidArgument, on every rank:
+// the rates of two ranks differ. Further errors as in Communicator.
 absl::StatusOr<std::vector<uint64_t>> ExchangeSamples(
     const Communicator& group, RankSums& sums, int64_t step, uint64_t samples,
     const std::vector<double>& rates);

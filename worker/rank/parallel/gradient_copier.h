@@ -29,9 +29,9 @@ class GradientCopier {
   };
   // The copier's thread calls both.
   struct Listener {
-    // After each copy, in the order of Begin.
+    // Called after each copy, in the order of Begin.
     std::function<void(int parameter)> on_copied;
-    // Once, when the device has failed. Nothing is copied after that.
+    // Called once, when the device has failed. Nothing is copied after that.
     std::function<void(const absl::Status& fault)> on_fault;
   };
 
@@ -52,7 +52,7 @@ class GradientCopier {
 
  private:
   GradientCopier(ExchangeDevice device, Listener listener);
-  void Run() ABSL_LOCKS_EXCLUDED(mu_);  // the thread
+  void Run() ABSL_LOCKS_EXCLUDED(mu_);  // runs on thread_
   absl::Status Perform(const Copy& copy);
 
   const ExchangeDevice device_;

@@ -57,16 +57,18 @@ class GradientSynchronizer {
   // ranks did not wait for it.
   virtual absl::StatusOr<int64_t> FinishStep() = 0;
 
-  // All ranks have finished `step` and begin no other one meanwhile: hands over
-  // what a checkpoint of this step holds of the rank, if it has not yet.
+  // Hands over this rank's part of a checkpoint of `step`, unless it has done
+  // so already. All ranks have finished the step and begin no other one
+  // meanwhile.
   virtual absl::Status Checkpoint(int64_t /*step*/) { return absl::OkStatus(); }
-  // The same after the job's last step, if the job leaves a checkpoint of it.
+  // Does the same after the job's last step, if a checkpoint of it remains.
   virtual absl::Status End(int64_t /*step*/) { return absl::OkStatus(); }
 
-  // The learning rates of the next steps, as in PushPullRequest; empty: those
-  // of the job's schedule.
+  // Sets the learning rates of the next steps, as in PushPullRequest; empty:
+  // those of the job's schedule.
   virtual void SetLearningRates(const std::vector<double>& /*rates*/) {}
-  // The last finished step changed nothing, because a gradient was not finite.
+  // True when the last finished step changed nothing, because a gradient was
+  // not finite.
   virtual bool skipped() const { return false; }
 
   // For tests: waits until the servers have all parts of the current step.

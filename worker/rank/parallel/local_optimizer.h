@@ -34,7 +34,7 @@ class LocalOptimizer {
     ParameterMemory* model = nullptr;
     OptimizerOptions optimizer;
     std::vector<ParameterGroup> groups = {};
-    double clip_norm = 0;  // 0: none
+    double clip_norm = 0;  // 0: no clipping
     bool skip_nonfinite = false;
     std::vector<GradientRange> ranges;
   };
@@ -63,8 +63,8 @@ class LocalOptimizer {
   const std::vector<GradientRange>& ranges() const { return options_.ranges; }
   const UpdatePhases& phases() const { return phases_; }
 
-  // The scalars of step `number`, from 1. rates: of each group
-  // (GroupedOptimizer::RatesAt).
+  // Returns the scalars of step `number`, counted from 1. rates: one for each
+  // group (GroupedOptimizer::RatesAt).
   OptimizerSteps Prepare(int64_t number, const LearningRates& rates,
                          double gradient_scale = 1) const {
     return phases_.optimizer().Prepare(number, rates, gradient_scale);
@@ -72,11 +72,11 @@ class LocalOptimizer {
 
   // One-pass path: applies a prepared step to one range, block by block, so
   // that each block is still in the cache when it is updated after its check.
-  // Stops at the first block that is not finite with false, and at a fault of
-  // the device with Internal; that block and the later ones keep their values.
+  // Stops at the first block that is not finite, with false, or at a fault of
+  // the device, with Internal. That block and the later ones keep their values.
   absl::StatusOr<bool> UpdateIfFinite(const OptimizerSteps& prepared,
                                       size_t range);
-  // Applies a prepared step to all ranges without that check.
+  // Applies a prepared step to all ranges without checking for finite values.
   void UpdateAll(const OptimizerSteps& prepared);
 
   // Two-phase path (UpdatePhases). Both return the sums of squares of all
@@ -89,7 +89,7 @@ class LocalOptimizer {
   // totals: the sums of all rows and columns of each of the model's parameters.
   void UpdateFactors(const OptimizerSteps& prepared,
                      const std::vector<std::vector<double>>& totals);
-  // Two values a grain: squares of weight and direction.
+  // Returns two values for each grain: squares of weight and of direction.
   absl::StatusOr<std::vector<double>> Directions(
       const OptimizerSteps& prepared);
   // moves: one for each of the model's parameters.
@@ -115,12 +115,12 @@ class LocalOptimizer {
 
   const Options options_;
   const UpdatePhases phases_;
-  std::vector<int> group_;    // [range], of the optimizer
+  std::vector<int> group_;    // [range]: the optimizer's group
   std::vector<bool> frozen_;  // [range]: weights and state never change
-  // [range][state]; of a range with factored moments none
+  // [range][state]; a range with factored moments has no state here
   std::vector<std::vector<DeviceArray<float>>> state_;
   std::vector<std::optional<FactoredMoments>> moments_;  // [range]
-  std::vector<DeviceArray<float>> direction_;            // [range]; or none
+  std::vector<DeviceArray<float>> direction_;            // [range]; or empty
 };
 
 // Extends `crc` by the CRC-32C of an array on the device.

@@ -34,7 +34,7 @@ class ParameterServerSynchronizer final : public GradientSynchronizer {
     std::vector<int> place_in_plan;
     // The client's memory for copies of a device's gradients; or null.
     std::shared_ptr<SharedArena> gradient_memory;
-    // Writes the client's residuals to checkpoints; null: nobody does.
+    // Writes the client's residuals to checkpoints; null: they are not written.
     std::unique_ptr<ResidualCheckpoints> residuals;
   };
   // ResourceExhausted: the device has no room.
@@ -60,8 +60,8 @@ class ParameterServerSynchronizer final : public GradientSynchronizer {
  private:
   explicit ParameterServerSynchronizer(Options* options);
   void MakeCopies(const std::shared_ptr<SharedArena>& gradient_memory);
-  // Pushes the blocks that are complete with this planned parameter, whose
-  // gradient is in gradients_.
+  // Marks this planned parameter, whose gradient is in gradients_, as ready and
+  // pushes the blocks that are now complete.
   void Push(int place);
   void CopyWeightsIn();
 
@@ -82,7 +82,7 @@ class ParameterServerSynchronizer final : public GradientSynchronizer {
   uint64_t samples_ = 0;
   std::vector<double> learning_rates_;  // of the next steps; empty: scheduled
   absl::Status fault_;  // the device's first fault; ends all pushes
-  std::unique_ptr<GradientCopier> copier_;  // pushes; null: on the host
+  std::unique_ptr<GradientCopier> copier_;  // calls Push; null on the host
 };
 
 }  // namespace tributary

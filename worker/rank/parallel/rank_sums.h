@@ -40,15 +40,15 @@ class RankSums {
   // own: `stride` values for each grain of this rank's ranges.
   absl::StatusOr<std::vector<std::vector<double>>> PerParameter(
       std::vector<double> own, int stride);
-  // Adds LocalOptimizer::FactorSums of all ranks: [parameter], the sums of the
-  // rows and then of the columns; empty when it is not factored.
+  // Adds up LocalOptimizer::FactorSums of all ranks. Result: [parameter], the
+  // sums of its rows and then of its columns; empty when it is not factored.
   absl::StatusOr<std::vector<std::vector<double>>> FactorTotals(
       const Optimizer& optimizer, const ParameterSpecs& parameters,
       std::vector<double> own);
 
  private:
-  // Values of ranges: of those of all ranks, or of this rank's if every rank
-  // has all.
+  // The values of all ranks' ranges or, if every rank has all ranges, those of
+  // this rank.
   struct Gathered {
     std::vector<double> values;
     std::vector<std::pair<GradientRange, const double*>> ranges;

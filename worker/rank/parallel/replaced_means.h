@@ -13,9 +13,9 @@
 
 namespace tributary {
 
-// The means of running averages that the ranks' values replace, as the servers
-// form them, for a group of ranks whose arrays lie in host memory. Their
-// gradients' places have the ranks' values.
+// Computes the running averages that the ranks' values replace, as the servers
+// do, for a group of ranks whose arrays lie in host memory. A rank's values of
+// such an average are where its gradient would be.
 class ReplacedMeans {
  public:
   // Values that are exchanged at a time.
@@ -27,9 +27,10 @@ class ReplacedMeans {
       : how_(how), group_(*group), model_(*model), chunk_(chunk) {}
 
   // Computes those among the parameters from `first` to `last`, before their
-  // gradients are reduced. A call of all ranks. weights: of each rank.
+  // gradients are reduced. All ranks must call this. weights: one for each
+  // rank.
   absl::Status Compute(int first, int last, absl::Span<const float> weights);
-  // Writes what Compute has made in the gradients' places.
+  // Writes the results of Compute to where the gradients would be.
   void Put();
 
  private:

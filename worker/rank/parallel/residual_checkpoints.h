@@ -16,14 +16,14 @@ namespace tributary {
 
 // Reads and writes a rank's residual: what the encodings of its gradients have
 // left out so far, an array for each parameter of the plan. A null pointer
-// stands for a parameter of which this rank has none.
+// stands for a parameter without a residual on this rank.
 class ResidualCheckpoints {
  public:
   struct Options {
     int64_t start_step = 0;   // of the plan
     int64_t every_steps = 0;  // 0: no file is written before the end
-    // Whether a file is written of a last step that is not due otherwise
-    // (LeavesCheckpointAtEnd); null: never.
+    // True when a file is also written after the last step, although it is not
+    // due (LeavesCheckpointAtEnd); null: never.
     std::function<bool(int64_t step)> at_end;
     std::string directory;   // for the job's checkpoints
     ShardFileSeries series;  // ResidualSeriesOf
@@ -37,17 +37,18 @@ class ResidualCheckpoints {
   explicit ResidualCheckpoints(Options options)
       : options_(std::move(options)) {}
 
-  // Once, before the first step; the arrays are zero. `finished`: the steps
-  // that this rank has finished. Internal: it has finished steps of this plan,
-  // in another process, and their residual is lost. Errors that an older
-  // checkpoint may not have are marked by Unreadable (restore.h).
+  // Call this once, before the first step, when the arrays are zero.
+  // `finished`: the steps that this rank has finished. Internal: another
+  // process of this rank has finished steps of this plan, and their residual is
+  // lost. Errors that an older checkpoint may not have are marked by Unreadable
+  // (restore.h).
   absl::Status Restore(int64_t finished, absl::Span<float* const> residuals);
-  // After every step. Copies the arrays if a checkpoint is due after `steps`
-  // steps; a thread writes them while training continues.
+  // Call this after every step. Copies the arrays if a checkpoint is due after
+  // `steps` steps; a thread writes them while training continues.
   void WriteIfDue(int64_t steps, absl::Span<float* const> residuals);
-  // After the job's last step.
+  // Call this after the job's last step.
   void WriteAtEnd(int64_t steps, absl::Span<float* const> residuals);
-  // A checkpoint of this step is wanted. Needs a directory.
+  // Writes a checkpoint of this step. Needs Options::directory.
   void Write(int64_t steps, absl::Span<float* const> residuals);
 
  private:

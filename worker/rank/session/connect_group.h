@@ -41,7 +41,7 @@ struct GroupSpec {
 // allows it and every member can, else Gloo or, between threads, shared memory,
 // through host memory. Errors name the job's ranks that do not come.
 // FailedPrecondition: nccl is required and cannot be used, or the ranks would
-// listen to other machines in clear text without leave
+// listen to other machines in clear text without permission
 // (Access::CheckListenInClear).
 absl::StatusOr<std::unique_ptr<Communicator>> ConnectGroup(
     const GroupParts& parts, const v1::Plan& plan, const GroupSpec& group);

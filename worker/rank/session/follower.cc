@@ -14,8 +14,8 @@ namespace {
 // A read asks for the weights of a coming version, so that every server answers
 // when it has them. Each attempt looks this much further ahead.
 constexpr int64_t kLeads[] = {0, 1, 2, 4, 8, 16, 32};
-// How long one attempt waits for a version, which need not come: training may
-// have paused.
+// How long one attempt waits for a version, which may never come, because
+// training may have paused.
 constexpr absl::Duration kAttempt = absl::Seconds(1);
 constexpr absl::Duration kPause = absl::Milliseconds(100);
 constexpr absl::Duration kWatch = absl::Seconds(30);
@@ -79,7 +79,7 @@ void Follower::Watch() {
     } else if (absl::IsCancelled(plan.status())) {
       if (end_.ok()) end_ = absl::CancelledError("the follower was cancelled");
     } else {
-      // No news, no coordinator, or one that refuses at once: ask again later.
+      // There is no news, no coordinator, or it refuses at once: ask later.
       const bool never = false;
       AwaitFor(&mu_, absl::Condition(&never), kPause);
       continue;
@@ -130,7 +130,7 @@ absl::StatusOr<Follower::Weights> Follower::Read(int64_t min_version) {
       return next_.has_value() || !end_.ok();
     };
     absl::MutexLock lock(&mu_);
-    // A server can know a new plan before this does.
+    // A server can know a new plan before this follower does.
     if (!AwaitFor(&mu_, absl::Condition(&news), kPause) &&
         SteadyNow() >= deadline) {
       return weights;

@@ -33,7 +33,7 @@ class Follower {
     CallerProof proof;  // of this process
   };
   struct Weights {
-    // Updates that every block contains at least, and at most. They are equal
+    // The fewest and the most updates that a block contains. They are equal
     // unless the job applies contributions one by one (async, ssp) or its
     // weights change faster than they can be read.
     int64_t oldest_version = 0;
@@ -49,9 +49,9 @@ class Follower {
 
   const ParameterSpecs& parameters() const;
 
-  // The weights once each block has at least `min_version` updates, all with
-  // the same number where that is possible. After a rollback the versions are
-  // lower than before, and a read waits until they have risen again.
+  // Returns the weights once each block has at least `min_version` updates, all
+  // with the same number where that is possible. After a rollback the versions
+  // are lower than before, and a read waits until they have risen again.
   // OutOfRange: the job has ended; the message says how. Other errors name the
   // server that did not give such weights in time, and what it waits for.
   absl::StatusOr<Weights> Read(int64_t min_version);
@@ -62,11 +62,11 @@ class Follower {
  private:
   explicit Follower(Options options) : options_(std::move(options)) {}
 
-  // The thread, which hears of new plans and of the end, and ends reads that
-  // they overtake.
+  // Runs on the thread: learns of new plans and of the job's end, and cancels
+  // the current read when one of them comes.
   void Watch() ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status Use(v1::Plan plan) ABSL_LOCKS_EXCLUDED(mu_);
-  // Takes what the thread has heard. An error ends reading.
+  // Uses the plan that the thread has learned of. An error ends reading.
   absl::Status TakeNews() ABSL_LOCKS_EXCLUDED(mu_);
   // Reads once from the servers of the present plan.
   absl::StatusOr<Weights> TryRead(int64_t min_version);

@@ -13,10 +13,11 @@ namespace tributary {
 absl::Status TakeAskedCheckpoint(int64_t step, Member* member,
                                  GradientSynchronizer* synchronizer);
 
-// Before each step, counted from 1: asks the job whether it may begin. Whoever
-// passes this gate, or is stopped there, knows of a checkpoint that is asked
-// for and takes part in it. Cancelled: the job ends after the step before.
-// Other errors are those of Member::BeginStep and of the checkpoint.
+// Asks the job before each step, counted from 1, whether the step may begin.
+// Every rank that passes this gate, or is stopped there, learns of a checkpoint
+// that is asked for and takes part in it. Cancelled: the job ends after the
+// previous step. Other errors are those of Member::BeginStep and of the
+// checkpoint.
 absl::Status PassGate(int64_t step, Member* member,
                       GradientSynchronizer* synchronizer);
 

@@ -70,7 +70,7 @@ absl::StatusOr<v1::Plan> RankDriver::GetPlan() {
 
 void RankDriver::GiveWeightsAgain() {
   spdlog::info("the coordinator needs the final weights again");
-  // After an error the coordinator's next answer asks for them again.
+  // After an error the coordinator's next answer asks for the weights again.
   if (const absl::Status given = rank_.GiveWeights(); !given.ok()) {
     spdlog::warn("the final weights could not be given: {}",
                  std::string(given.message()));

@@ -21,17 +21,17 @@ class DrivenRank {
   virtual void EndPlan() = 0;
   // Sends the final weights of the present plan.
   virtual absl::Status GiveWeights() = 0;
-  // Not OK: the rank is to end. Heard between two waits.
+  // Not OK when the rank must end. Checked between two waits.
   virtual absl::Status Cancelled() const { return absl::OkStatus(); }
 };
 
-// Performs the acts of RankLife for a rank of any kind, but for the training
+// Performs the acts of RankLife for a rank of any kind, except the training
 // itself. For one thread.
 class RankDriver {
  public:
   struct Options {
     RankLife::Options life;
-    // How long one wait for a plan lasts; Cancelled is heard after it.
+    // How long one wait for a plan lasts. Then Cancelled is checked.
     absl::Duration plan_wait = absl::InfiniteDuration();
   };
 
@@ -45,12 +45,12 @@ class RankDriver {
   // Returns true once there is a plan to train under, and false once the job is
   // over for this rank. Errors are those of Cancelled.
   absl::StatusOr<bool> Follow();
-  // The training under the plan has ended with `status`. OK: all steps are done
-  // and, without servers, the weights are given.
+  // Call this when the training under the plan has ended with `status`. OK: all
+  // steps are done and, without servers, the weights are given.
   void Trained(const absl::Status& status);
 
   const v1::Plan& plan() const { return plan_; }
-  // When the job is over: with which status for this rank.
+  // The status with which this rank ends, once the job is over.
   const absl::Status& status() const { return life_.status(); }
 
  private:

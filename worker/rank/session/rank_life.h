@@ -34,7 +34,8 @@ class RankLife {
 
   explicit RankLife(const Options& options) : options_(options) {}
 
-  // Returns kWait while the last act goes on, or kCancel if it is in vain.
+  // Returns the next act. While the last act goes on, this is kWait, or kCancel
+  // when its plan or the job is over.
   Act Next(MemberState* state, int64_t now_micros);
 
   // The results of the acts.
@@ -45,9 +46,9 @@ class RankLife {
   void Replanned(const absl::Status& status);
 
   uint64_t epoch() const { return epoch_; }  // of the newest plan; 0: none
-  // With kGetPlan, kFail and kEnd: why the last plan, or this life, ended.
+  // With kGetPlan, kFail and kEnd: why the last plan or the rank's life ended.
   const absl::Status& status() const { return status_; }
-  // True when it has finished all steps and waits for the other ranks.
+  // True when the rank has finished all steps and waits for the other ranks.
   bool finished() const { return phase_ == Phase::kFinished; }
 
  private:
@@ -64,7 +65,7 @@ class RankLife {
 
   void Enter(Phase phase, const absl::Status& status = absl::OkStatus());
   Act Decide(MemberState* state, int64_t now_micros);
-  // In a phase in which a newer plan replaces the present one.
+  // Decides in a phase in which a newer plan replaces the present one.
   Act DecideUnderPlan(MemberState* state, int64_t now_micros);
   Act DecideBroken(MemberState* state);
   Act AwaitNews(const MemberState& state, int64_t now_micros);

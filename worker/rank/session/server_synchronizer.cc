@@ -35,8 +35,8 @@ std::function<uint64_t(int64_t)> TotalSamples(
   };
 }
 
-// Where this rank's residual begins and what checkpoints hold of it; null: they
-// hold nothing of it.
+// Opens the residual with which this rank begins and sets what checkpoints hold
+// of it. Returns null when checkpoints hold no residuals.
 absl::StatusOr<std::unique_ptr<ResidualCheckpoints>> ResidualsOf(
     const ServerSynchronizerParts& parts, const v1::Plan& plan) {
   Member& member = *parts.member;

@@ -25,11 +25,12 @@ struct ServerSynchronizerParts {
   Member* member = nullptr;
   ParameterMemory* model = nullptr;  // on the device of `ops`
   Ops* ops = nullptr;
-  // Where gradients lie that servers on this machine may read: the model's or,
-  // when the model is on a device, memory for copies. Null: they are sent.
+  // The memory with gradients that servers on this machine may read: the
+  // model's or, when the model is on a device, copies. Null: gradients are
+  // sent.
   std::shared_ptr<SharedArena> gradient_memory;
   int64_t total_steps = 0;
-  // The samples of all ranks in a step, from 0; null: not known before.
+  // Returns the samples of all ranks in a step, from 0; null: unknown before.
   std::function<uint64_t(int64_t step)> all_samples;
   // For the steps that a rank takes by itself with local_sgd: the learning rate
   // of training.optimizer, and the job's parameter groups.

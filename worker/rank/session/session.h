@@ -23,20 +23,19 @@ namespace tributary {
 // A rank of a job whose model, data and training loop belong to another program
 // (JobSpec.program). The program computes gradients; the session exchanges them
 // by the job's strategy, over servers or among the ranks, and writes the new
-// weights into the program's memory. It follows
-// the job through losses of members and rollbacks. For one thread at a time,
-// except Cancel.
+// weights into the program's memory. The session follows the job through losses
+// of members and rollbacks. For one thread at a time, except Cancel.
 class Session {
  public:
   struct Options {
     std::string coordinator;       // host:port
-    std::optional<uint32_t> rank;  // to take; unset: any free one
+    std::optional<uint32_t> rank;  // the rank to take; unset: any
     absl::Duration join_timeout = absl::Seconds(60);
     // Fields of the job that the program sets, as given to --set
     // (SubmitJobRequest). Equal on every rank.
     std::vector<std::string> settings;
     std::string device = "cpu";  // shown by `tributary status`
-    // host:port of the rank's metrics page; port 0: any free one; empty: none.
+    // host:port of the rank's metrics page; port 0: any free; empty: no page.
     std::string metrics_listen;
     // Names everything that changes the bits of the program's gradients, such
     // as versions of libraries, instruction set and number of threads.
@@ -51,15 +50,16 @@ class Session {
     int64_t total_steps = kOpenEnd;
     int64_t steps_per_epoch = 1;
     uint32_t data_checksum = 0;  // 0: unknown
-    // Indexes of the parameters whose memory is not the program's own, which
-    // copies from there after each step. It may change within a step.
+    // Indexes of the parameters whose `weights` are not the memory with which
+    // the program computes: it copies from there after each step. These weights
+    // may change within a step.
     std::vector<int> reserved;
   };
   // How the job goes on.
   enum class Next {
     kStep,  // with the step after steps()
     // The job went back to a checkpoint, or this rank missed steps that the
-    // others took without it: steps() and the weights are other ones.
+    // others took without it: steps() and the weights have changed.
     kMoved,
     kEnd,  // no further step; call Finish
   };
@@ -85,7 +85,7 @@ class Session {
   virtual ~Session() = default;
 
   virtual int rank() const = 0;
-  virtual int world() const = 0;               // ranks
+  virtual int world() const = 0;               // the number of ranks
   virtual const v1::JobSpec& job() const = 0;  // resolved
 
   // Declares the parameters and waits until every member has joined. Then the
@@ -95,42 +95,43 @@ class Session {
   virtual absl::Status Start(Declaration declaration) = 0;
   // Steps that this rank has finished.
   virtual int64_t steps() const = 0;
-  // Says how the program takes its training rows from the next step on; the
-  // stretch's beginning is that of the present course. Checkpoints hold it, so
-  // that a resumed job finds its position also with other ranks or batches.
-  // Until then epochs have the declared steps. FailedPrecondition: the
-  // remaining rows of the current epoch cannot be taken in this way, or another
-  // rank has declared another way.
+  // Says how the program takes its training rows from the next step on. The
+  // beginning of `data` is ignored: the present course determines it.
+  // Checkpoints hold the course, so that a resumed job finds its position also
+  // with other ranks or batches. Before the first call epochs have the declared
+  // steps. FailedPrecondition: the remaining rows of the current epoch cannot
+  // be taken in this way, or another rank has declared another way.
   virtual absl::Status SetData(DataStretch data) = 0;
-  // How the job has taken its training rows, as far as programs have said it;
-  // empty: not at all.
+  // How the job has taken its training rows, as far as programs have said so;
+  // empty when no program has.
   virtual const DataCourse& course() const = 0;
 
   // Where the program writes the parameter's mean gradient before it calls
   // GradientReady: host memory of the parameter's size, the same in every step.
   virtual float* gradient(int parameter) = 0;
   // How often the gradients' memory has become other pages at the same
-  // addresses; only BeginStep, FinishStep and Finish do it. Whoever has pinned
-  // it for a device pins it anew before the device writes again.
+  // addresses, which happens only in BeginStep, FinishStep and Finish. A
+  // program that has pinned the memory for a device pins it anew before the
+  // device writes again.
   virtual uint64_t gradient_moves() const = 0;
 
-  // Between two steps: whether the program's memory has every bit of the
-  // parameter's weights.
+  // Between two steps: true when the program's memory equals the parameter's
+  // weights in every bit.
   virtual bool IsUnchanged(int parameter) const = 0;
 
   // One step: BeginStep, GradientReady for every parameter in any order, and
-  // FinishStep. From GradientReady on the parameter's gradient must not change,
-  // until FinishStep returns, which is when the weights change. The gradient of
-  // a running average is its present value. Only when BeginStep has returned
-  // kStep a step has begun. The program must not change the weights.
-  // InvalidArgument: it has, or the number of rates is wrong. Errors end the
-  // job for this rank.
+  // FinishStep. From GradientReady until FinishStep returns, the parameter's
+  // gradient must not change; then the weights change. The gradient of a
+  // running average is its present value. A step has begun only when BeginStep
+  // has returned kStep. The program must not change the weights.
+  // InvalidArgument: the program has changed them, or the number of rates is
+  // wrong. Errors end the job for this rank.
   virtual absl::StatusOr<Next> BeginStep(const StepStart& start) = 0;
   virtual void GradientReady(int parameter) = 0;
   // The weights are those after the step, and steps() has risen, unless the
   // result is kMoved.
   virtual absl::StatusOr<Next> FinishStep(const StepResult& result) = 0;
-  // The last step changed nothing, because a gradient was not finite
+  // True when the last step changed nothing, because a gradient was not finite
   // (training.nonfinite: skip).
   virtual bool skipped() const = 0;
 
@@ -142,7 +143,7 @@ class Session {
   // compute the steps after steps() again. FailedPrecondition: another rank has
   // begun a step that this one will not take; the job has failed.
   virtual absl::StatusOr<Next> Finish() = 0;
-  // The job fails with this message. The session is over.
+  // Makes the job fail with this message. The session is over.
   virtual void Fail(const std::string& why) = 0;
 
   // Ends the present wait with Cancelled. From any thread.

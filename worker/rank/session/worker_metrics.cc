@@ -61,7 +61,7 @@ void WorkerMetrics::Write(uint32_t rank, int num_shards, bool waiting,
   counter("tributary_worker_retries_total", "Calls made again.",
           traffic_.retries);
   for (const StepSecondsField& field : kStepSeconds) {
-    // The parts that add up to the step.
+    // Only the parts that add up to the step.
     if (field.seconds == &StepSeconds::step) continue;
     if (field.seconds == &StepSeconds::optimizer) continue;
     MetricsWriter::Labels with_part = labels;

@@ -9,7 +9,8 @@ namespace tributary {
 
 // A checksum of a step's gradient that is equal on two ranks that computed on
 // the same rows, and almost never otherwise. Covers a few elements of each
-// parameter that is trained. 0: all of these are zeros, so nothing is known.
+// parameter that is trained. It is 0 when all of these are zeros; then nothing
+// is known.
 class GradientSample {
  public:
   static constexpr int64_t kElements = 64;  // at most, of each parameter

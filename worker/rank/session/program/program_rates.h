@@ -22,9 +22,9 @@ class ProgramRates {
   static absl::StatusOr<std::unique_ptr<ProgramRates>> Create(
       const v1::JobSpec& job, int64_t total_steps);
 
-  // rates: of the step that begins, training.optimizer's and one for each of
-  // training.parameter_groups; empty: the job's. InvalidArgument: another
-  // number of them, or one that is negative or not finite.
+  // Sets the rates of the step that begins: training.optimizer's, then one for
+  // each of training.parameter_groups; empty: the job's. InvalidArgument: the
+  // number of rates is wrong, or one is negative or not finite.
   absl::Status Give(std::vector<double> rates);
   const std::vector<double>& given() const { return given_; }
 

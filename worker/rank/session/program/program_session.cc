@@ -18,7 +18,7 @@
 namespace tributary {
 namespace {
 
-// How long one call waits for a plan; between two calls Cancel is heard.
+// How long one call waits for a plan; between two calls Cancel is checked.
 constexpr absl::Duration kPlanWait = absl::Milliseconds(200);
 
 double SecondsSince(const Clock& clock, int64_t micros) {
@@ -88,7 +88,7 @@ void ProgramSession::ServeMetrics() {
   });
 }
 
-// The member's callbacks and the exporter's use this object.
+// Ends the callbacks of the member and the exporter, which use this object.
 ProgramSession::~ProgramSession() {
   EndPlan();
   health_ = Exporter::Handle();
@@ -237,7 +237,7 @@ void ProgramSession::GradientReady(int parameter) {
   const int64_t begin = clock_.NowMicros();
   float* const gradient = parameters_->gradient(parameter);
   const ParameterSpec& spec = declaration_.parameters[parameter];
-  // A NaN in it would spoil the mean even with weight 0.
+  // A NaN in the gradient would spoil the mean even with weight 0.
   if (this_step_.samples() == 0) std::fill_n(gradient, spec.size(), 0.0f);
   this_step_.AddGradient(parameter, spec, gradient);
   synchronizer_->GradientReady(parameter);

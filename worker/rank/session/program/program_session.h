@@ -28,8 +28,8 @@ namespace tributary {
 // ranks, wait for news after an error, end.
 class ProgramSession final : public Session, private DrivenRank {
  public:
-  // Takes a place in the job. Errors as in Session::Join, but for the settings,
-  // which are submitted before.
+  // Takes a place in the job. Errors as in Session::Join, except those of the
+  // settings, which are submitted before.
   static absl::StatusOr<std::unique_ptr<Session>> Create(Options options);
   ~ProgramSession() override;
 
@@ -65,8 +65,8 @@ class ProgramSession final : public Session, private DrivenRank {
   absl::Status Join();
   void ServeMetrics();
   absl::Status Declare() override;
-  // Acts until steps can be taken under a plan (kStep) or the job is over for
-  // this rank (kEnd).
+  // Performs RankLife's acts until steps can be taken under a plan (kStep) or
+  // the job is over for this rank (kEnd).
   absl::StatusOr<Next> Follow();
   // Connects to the servers of the plan or, without servers, to the other
   // ranks.
@@ -96,7 +96,7 @@ class ProgramSession final : public Session, private DrivenRank {
   Declaration declaration_;
   DataCourse course_;
   std::unique_ptr<ProgramParameters> parameters_;
-  // Rank 0's, for a job that starts over without a checkpoint.
+  // The weights of rank 0, for a job that starts over without a checkpoint.
   std::vector<std::vector<float>> initial_;
 
   v1::Plan plan_;

@@ -8,7 +8,7 @@ namespace tributary {
 void ProgramStep::Begin(uint64_t samples) {
   samples_ = samples;
   push_seconds_ = 0;
-  (void)sample_.Take();  // of a step that was not finished
+  (void)sample_.Take();  // drops the sample of an unfinished step
 }
 
 v1::StepReport ProgramStep::Finish(
