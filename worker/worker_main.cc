@@ -31,10 +31,10 @@
 
 namespace {
 
-// The least that a job of one server and one worker needs.
+// The fewest open files that a job of one server and one worker needs.
 constexpr uint64_t kFewestFiles = 16;
 
-// The options by which `tributary plan` and `compare` ask this machine.
+// Adds the options that `tributary plan` and `compare` pass to measure.
 void AddMeasurementOptions(tributary::CommandLine& command,
                            tributary::MeasurementOptions* options) {
   command.AddOption(
@@ -61,7 +61,7 @@ void AddMeasurementOptions(tributary::CommandLine& command,
       .Positive();
 }
 
-// The options by which `tributary predict` and `evaluate` ask.
+// Adds the options that `tributary predict` and `evaluate` pass.
 void AddPredictionOptions(tributary::CommandLine& command,
                           tributary::PredictionOptions* options) {
   command.AddOption("--predict", &options->predict,
@@ -169,7 +169,7 @@ absl::Status ReadAccess(const tributary::AccessOptions& access,
   return absl::OkStatus();
 }
 
-// The far end of a speed test takes bytes from whoever sends them.
+// Checks the address of a speed test's far end, which takes bytes from anyone.
 absl::Status CheckServeLinks(const tributary::AccessOptions& access,
                              const std::string& listen) {
   TRIBUTARY_ASSIGN_OR_RETURN(
@@ -180,7 +180,7 @@ absl::Status CheckServeLinks(const tributary::AccessOptions& access,
   return clear.CheckListenInClear(listen);
 }
 
-// All that the command line can say.
+// All options of the command line.
 struct Given {
   tributary::WorkerOptions worker;
   double join_seconds = absl::ToDoubleSeconds(worker.join_timeout);
@@ -247,7 +247,7 @@ void AddOptionsInsteadOfWork(tributary::CommandLine& program, Given* given) {
   AddProbeOptions(program, &given->worker.probe);
 }
 
-// Works, or measures for the commands that do so.
+// Runs the worker, or the measurement that the command line asks for.
 absl::Status Work(Given given) {
   tributary::WorkerOptions& options = given.worker;
   const tributary::MeasurementOptions& measurement = given.measurement;

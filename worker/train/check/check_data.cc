@@ -90,7 +90,8 @@ class Check {
     return places_.Error("device", "device wants cuda, but ", why);
   }
 
-  // Whether the tensors to start from have finite values. Records their file.
+  // Checks that the tensors to start from have finite values. Records the
+  // checksum of their file.
   absl::Status CheckInitialValues() {
     const std::string& file = job_.model().initialize_from();
     if (file.empty() || FileBytes(file) > kMostCheckedBytes) {
@@ -117,8 +118,8 @@ class Check {
     return absl::OkStatus();
   }
 
-  // Whether the learning rate's warm-up ends before the training does, whose
-  // steps depend on the number of samples.
+  // Checks that the learning rate's warm-up ends before the training, whose
+  // number of steps depends on the number of samples.
   absl::Status CheckSchedule(int64_t rows) const {
     if (!job_.training().has_epochs()) return absl::OkStatus();
     const std::optional<int64_t> steps =
@@ -134,7 +135,7 @@ class Check {
         fits.message(), "; ", rows, " samples make ", *steps, " steps"));
   }
 
-  // Says when a step wants more samples than the training set has.
+  // Returns a note if a step wants more samples than the training set has.
   std::string NoteOnSteps(int64_t rows) const {
     const bool global = job_.data().has_global_batch_size();
     const int64_t batch =

@@ -39,7 +39,8 @@ absl::StatusOr<TrainTest> OpenDataOfFile(const std::string& path) {
   return OpenData(*data, TargetKindOf(job.training().loss()));
 }
 
-// Adds row, column and values of the first value that differs. False: none.
+// Adds row, column and values of the first value that differs. Returns false if
+// none does.
 template <typename T>
 bool FindDifference(int64_t first_row, int64_t width, bool targets, const T* a,
                     const T* b, int64_t n, Json* found) {
@@ -80,7 +81,8 @@ bool CompareRows(const Batch& a, const Batch& b, int64_t first_row,
   return true;
 }
 
-// Fills `found` with the first difference of the two sets. False: none.
+// Fills `found` with the first difference of the two sets. Returns false if
+// there is none.
 absl::StatusOr<bool> CompareSets(const char* name, const Dataset* a,
                                  const Dataset* b, Json* found) {
   *found = {{"set", name}};

@@ -12,12 +12,12 @@ namespace tributary {
 // one line: {"train":{"rows":1000,"checksum":"89abcdef"},"test":{...}}.
 std::string DataRecord(const TrainTest& data);
 
-// The first sample in which the data of two job files differ, as JSON in one
-// line: {"set":"train","row":17,"column":3,"a":0.5,"b":0.75}. Rows and columns
-// count from 0; column -1 is the target. What normalization makes of the values
-// is left out, because one other value may change all of them. Without "row":
-// the sets differ in rows or shape, which "what" says. {} when no sample
-// differs. Errors as OpenData.
+// Returns the first sample in which the data of two job files differ, as JSON
+// in one line: {"set":"train","row":17,"column":3,"a":0.5,"b":0.75}. Rows and
+// columns count from 0; column -1 is the target. Compares values before
+// normalization, because one other value may change all normalized values. If
+// the sets differ in rows or shape, "what" says so and there is no "row".
+// Returns {} when no sample differs. Errors as OpenData.
 absl::StatusOr<std::string> CompareDataOfFiles(const std::string& job_path_a,
                                                const std::string& job_path_b);
 

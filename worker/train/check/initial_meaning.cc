@@ -56,7 +56,8 @@ void AddLayer(const ParameterSpec& parameter, Names* layers) {
   }
 }
 
-// Those of one layer, or of one branch of a residual.
+// Returns the parameters of one layer, or of one branch of a residual: those
+// whose name has `part` at `depth`.
 std::vector<NamedParts> With(absl::Span<const NamedParts> all, size_t depth,
                              const std::string& part) {
   std::vector<NamedParts> found;
@@ -68,11 +69,11 @@ std::vector<NamedParts> With(absl::Span<const NamedParts> all, size_t depth,
   return found;
 }
 
-// Adds the taken layers of a sequence from its side, up to the first product,
-// which mixes the values. Both branches of a residual get all values. False:
-// the order of the values also counts behind these layers, because nothing
-// mixes them, as in a residual without a shortcut. depth: the part of a name
-// that tells the layer.
+// Adds the taken layers of a sequence, from its front or its back up to the
+// first product, which mixes the values. Both branches of a residual get all
+// values. Returns false if nothing mixes the values, as in a residual without a
+// shortcut: then their order also counts behind these layers. depth: the index
+// of the part of a name that identifies the layer.
 bool AddUntilMixed(absl::Span<const NamedParts> all, size_t depth,
                    bool from_front, Names* layers) {
   Names order;
@@ -134,7 +135,7 @@ absl::StatusOr<Taken> TakenLayers(const v1::JobSpec& job,
   return taken;
 }
 
-// "start the tensors ["0.*"] from the seed with a rule of ...".
+// "start these tensors from the seed, as in model.initialize_rules: ...".
 std::string FreshText(const Names& layers) {
   return absl::StrCat(
       "start these tensors from the seed, as in model.initialize_rules: "

@@ -27,15 +27,15 @@ class Dataset {
   // Takes the data from a reader. `normalization` must fit raw.numeric_width
   // (ResolveNormalization).
   Dataset(RawData raw, const Normalization& normalization);
-  // Rows that stay on disk. Reads all of them once, for the checksum; the error
-  // names the first value that cannot be used.
+  // Makes a set of rows that stay on disk. Reads all of them once, for the
+  // checksum; the error names the first value that cannot be used.
   static absl::StatusOr<std::unique_ptr<Dataset>> OnDisk(
       std::shared_ptr<const StoredRows> stored,
       const Normalization& normalization);
 
   int64_t rows() const { return stored_ ? stored_->rows() : raw_.rows; }
   bool on_disk() const { return stored_ != nullptr; }
-  // Bytes of a sample in compact form, of a set on disk.
+  // Bytes of a sample in compact form. Only for a set on disk.
   int64_t row_bytes() const { return stored_->row_bytes(); }
   // The shape of one sample: {28, 28} for images, {features} for tables.
   const Shape& feature_shape() const { return raw_.feature_shape; }
@@ -58,8 +58,8 @@ class Dataset {
   const std::string& target_name() const {
     return raw_.targets.name.empty() ? raw_.name : raw_.targets.name;
   }
-  // How rounding to float32 has changed the numbers: of each numeric column
-  // (empty: not at all), and of the targets.
+  // How rounding to float32 has changed the numbers of each numeric column
+  // (empty if it changed none), and the targets.
   const std::vector<Rounding>& rounding() const { return raw_.rounding; }
   const Rounding& target_rounding() const { return raw_.targets.rounding; }
 
@@ -71,8 +71,8 @@ class Dataset {
   // not below `classes` (the number of the model's outputs).
   absl::Status CheckClasses(int64_t classes) const;
 
-  // How many labels each of the first `classes` classes has; of sequences, how
-  // many positions of all samples. Errors as in StoredRows::Read.
+  // Counts the labels of each of the first `classes` classes; for sequences,
+  // counts the positions of all samples. Errors as in StoredRows::Read.
   absl::StatusOr<std::vector<int64_t>> CountClasses(int64_t classes) const;
 
   // InvalidArgument, naming the first sample, when a feature is not a token id
@@ -81,13 +81,13 @@ class Dataset {
 
   // Fills out's rows, features, labels and targets with the given rows, in
   // their order. Other fields of `out` do not change. Rows are from 0 to rows()
-  // - 1. Only of a set in memory.
+  // - 1. Only for a set in memory.
   void Gather(absl::Span<const int64_t> rows, Batch* out) const;
-  // The same of any set; of one on disk it reads the rows first. Errors as in
-  // StoredRows::Read.
+  // Does the same for any set; if it is on disk, reads the rows first. Errors
+  // as in StoredRows::Read.
   absl::Status Fetch(absl::Span<const int64_t> rows, Batch* out) const;
-  // Reads rows, which ascend, of a set on disk as a set in memory, whose row i
-  // is rows[i]. Errors as in StoredRows::Read.
+  // Reads rows of a set on disk into a set in memory, whose row i is rows[i].
+  // `rows` ascend. Errors as in StoredRows::Read.
   absl::StatusOr<std::unique_ptr<const Dataset>> Load(
       absl::Span<const int64_t> rows) const;
 
@@ -105,13 +105,13 @@ class Dataset {
   void GatherNumbers(int64_t row, float* out) const;
   void GatherTokens(absl::Span<const int64_t> rows, Batch* out) const;
 
-  // Numbers are already normalized, bytes are not. Of a set on disk only the
-  // first row, with the rounding of all rows.
+  // Numbers are already normalized, bytes are not. For a set on disk it has
+  // only the first row, with the rounding of all rows.
   RawData raw_;
   int64_t feature_width_ = 0;
   const uint32_t checksum_;
-  std::array<float, 256> byte_value_{};       // normalized if by one pair
-  Normalization byte_normalization_;          // per feature; empty: not used
+  std::array<float, 256> byte_value_{};       // normalized if one_pair()
+  Normalization byte_normalization_;          // per feature, or empty
   Normalization normalization_;               // for parts that are loaded
   std::shared_ptr<const StoredRows> stored_;  // null: in memory
 };

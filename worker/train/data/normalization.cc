@@ -38,7 +38,7 @@ absl::Status ForEachValue(int64_t width, const RowParts& parts,
 // by at most 2^-24 of its size, so a column whose mean is within 64 deviations
 // of 0 needs no offset.
 constexpr double kMostMoved = 0x1p-18;
-// The same for the mean, which moves all values alike.
+// The same limit for the mean, which moves all values alike.
 constexpr double kMostMeanMoved = 0x1p-10;
 
 bool WantsOffset(double mean, double deviation, const Rounding& rounding) {

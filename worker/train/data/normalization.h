@@ -29,7 +29,7 @@ struct NormalizeOptions {
 struct Normalization {
   std::vector<float> mean = {};
   std::vector<float> std = {};
-  std::vector<double> offsets = {};  // as many as means; empty: there are none
+  std::vector<double> offsets = {};  // as many as means; empty: all are 0
 
   bool none() const { return mean.empty(); }
   bool one_pair() const { return mean.size() == 1; }
@@ -46,13 +46,13 @@ struct Normalization {
 // A column has an offset if rounding its values or its mean to float32 would
 // change them by more than a small part of the deviation. Rows must be read
 // with the offsets of the result. If these are not the offsets of `train`,
-// standardize has measured rounded values: read `train` with them and call it
+// standardize has measured rounded values: read `train` with them and call this
 // again.
 absl::StatusOr<Normalization> ResolveNormalization(
     const NormalizeOptions& options, const RawData& train);
 
-// The same for rows that are visited in parts: `train` shows how they are, and
-// `parts` visits all `rows` of them. Equal rows give the same bits.
+// The same for rows that are visited in parts: `train` has at least one of
+// them, and `parts` visits all `rows` of them. Equal rows give the same bits.
 absl::StatusOr<Normalization> ResolveNormalization(
     const NormalizeOptions& options, const RawData& train, int64_t rows,
     const RowParts& parts);

@@ -55,7 +55,7 @@ struct SourceRows {
     return rows;
   }
 
-  // Some row at least, which shows how all rows are.
+  // At least one row, whose layout all rows have.
   const RawData& sample() const { return stored ? stored->first_row() : raw; }
 
   RowParts parts() const {
@@ -80,7 +80,7 @@ struct SourceRows {
     return absl::OkStatus();
   }
 
-  // Takes the rows.
+  // Makes a data set of the rows. Rows in memory are moved into it.
   absl::StatusOr<std::unique_ptr<Dataset>> MakeSet(
       const Normalization& normalization) {
     if (stored != nullptr) return Dataset::OnDisk(stored, normalization);
@@ -88,7 +88,8 @@ struct SourceRows {
   }
 };
 
-// How the values of a source become features, by what the training data say.
+// The rules that make features of a source's values, measured on the training
+// data.
 struct FeatureRules {
   std::vector<double> fill;
   Normalization normalization;
@@ -152,8 +153,8 @@ absl::StatusOr<SourceRows> SetsOpener::TakeFraction() {
   return rows;
 }
 
-// Measures the training data, which have no missing value afterwards. A source
-// with rules of its own has them measured on the training data too.
+// Measures the training data, which have no missing value afterwards. Also
+// measures on them the rules of a source that has rules of its own.
 absl::Status SetsOpener::Measure() {
   const std::tuple<const char*, const v1::DataSource*, FeatureRules*> sets[] = {
       {"data.train", &spec_.train(), &train_rules_},

@@ -23,11 +23,12 @@ struct Rounding {
   // it are lost, whatever is subtracted from the numbers.
   static constexpr double kLeast = 0x1p-132;
 
-  int64_t count = 0;  // of these numbers
-  double most = 0;    // the largest distance; 0: every number kept its value
+  int64_t count = 0;  // how many numbers have changed
+  double most = 0;    // the largest change; 0: every number kept its value
   double least = std::numeric_limits<double>::infinity();
   double greatest = -std::numeric_limits<double>::infinity();
-  // Float64, through which all numbers go, has changed an integer before.
+  // Rounding to float64, through which all numbers go, had already changed an
+  // integer.
   bool in_float64 = false;
 
   // Counts a number that rounding to float32 has changed.
@@ -44,22 +45,23 @@ struct Targets {
   int64_t width = 1;                     // values per row
   std::vector<int64_t> labels;           // [rows], kClass
   std::vector<float> values;             // [rows, width], kBinary and kReal
-  std::vector<std::string> class_names;  // of class i; empty: numbers
+  std::vector<std::string> class_names;  // by class; empty: labels are numbers
 
   std::string name;  // the file of the targets; empty: that of the samples
   Rounding rounding;
-  // The greatest class and where the file has it, as in "y.npy: row 7"; empty:
-  // not known.
+  // The greatest class and its place in the file, such as "y.npy: row 7". The
+  // place is empty if it is not known.
   int64_t greatest_class = -1;
   std::string greatest_place;
 
   // Appends one value. InvalidArgument states what the kind wants; the caller
-  // adds the position. exact: the file has this number, and not an integer that
-  // float64 has rounded to it.
+  // adds the position. exact: false for an integer that float64 has rounded to
+  // this value.
   absl::Status Append(double value, bool exact = true);
   // Keeps the class and its place if it is above the greatest one so far.
   void Greatest(int64_t label, const std::string& place);
-  // The same for all labels. place(i): where the file has the i-th of them.
+  // Does the same for all labels. place(i) names the place of the i-th label in
+  // the file.
   void FindGreatest(const std::function<std::string(int64_t index)>& place);
 };
 
@@ -75,10 +77,10 @@ struct RawData {
   std::vector<uint8_t> bytes;
   float byte_divisor = 1;  // a byte's value is byte / byte_divisor
   std::vector<float> numbers;
-  // A number is the source's value minus the offset of its column. One for all
-  // columns, or one for each; none: 0.
+  // Each number is the source's value minus the offset of its column. There is
+  // one offset for all columns, or one for each; empty means 0.
   std::vector<double> offsets;
-  // One for each numeric column; none: rounding has changed no number.
+  // One for each numeric column; empty if rounding has changed no number.
   std::vector<Rounding> rounding;
 
   // One-hot features, which follow the numeric ones. codes: [rows,
@@ -118,7 +120,7 @@ void AppendRows(const RawData& part, int64_t rows, RawData* all);
 using RowParts = std::function<absl::Status(
     const std::function<absl::Status(const RawData& part)>& take)>;
 
-// The visit to rows in memory.
+// Visits rows in memory, as one part.
 inline RowParts PartsOf(const RawData& rows) {
   return [&rows](const auto& take) { return take(rows); };
 }

@@ -20,13 +20,13 @@ absl::StatusOr<RawData> ReadSource(const v1::DataSource& source,
                                    TargetKind kind,
                                    LearnedFromTraining* learned);
 
-// The same rows, which stay on disk. InvalidArgument for generated data.
+// Opens the same rows, which stay on disk. InvalidArgument for generated data.
 absl::StatusOr<std::shared_ptr<const StoredRows>> StoreSource(
     const v1::DataSource& source, TargetKind kind,
     LearnedFromTraining* learned);
 
-// The values that replace those that `source` lacks, measured on the training
-// rows, which `parts` visits and `train` shows.
+// Returns the values that replace missing values of `source`. Measures them on
+// the training rows, which `parts` visits; `train` has at least one of them.
 absl::StatusOr<std::vector<double>> MeasureFill(const v1::DataSource& source,
                                                 const RawData& train,
                                                 const RowParts& parts,

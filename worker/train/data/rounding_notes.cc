@@ -11,7 +11,8 @@
 namespace tributary {
 namespace {
 
-// Whether rounding changes whole numbers, or by a visible part of the range.
+// Whether rounding changes a number by 0.5 or more, or by a visible part of the
+// range, or the numbers are tiny.
 bool Matters(const Rounding& rounding) {
   constexpr double kSteps = 1024;
   const double range = rounding.greatest - rounding.least;
@@ -33,7 +34,8 @@ std::string ColumnText(const CsvWords& words, size_t feature) {
       "column ", CsvColumnText(words.header, words.roles.numeric[feature]));
 }
 
-// "train.csv: column 1 ("t") and 2 more"; empty: no feature is affected.
+// Returns "train.csv: column 1 ("t") and 2 more", or "" if no feature is
+// affected.
 template <typename Affected>
 std::string Features(const Dataset& train, const CsvWords& words, size_t count,
                      const Affected& affected) {

@@ -14,7 +14,8 @@ namespace tributary {
 // needs it reads it, while the others wait.
 class SharedData {
  public:
-  // As OpenData. After a failure the next caller tries again.
+  // Opens the data as OpenData does. After a failure the next caller tries
+  // again.
   absl::StatusOr<std::shared_ptr<const TrainTest>> Open(
       const v1::DataSpec& spec, TargetKind kind);
 

@@ -17,7 +17,7 @@ namespace {
 // seed.
 constexpr uint64_t kValidationStream = 0x76616c6964617465;
 
-// Which rows are taken.
+// Returns for each row whether it is taken.
 std::vector<bool> Choose(int64_t rows, int64_t count,
                          std::optional<uint64_t> seed) {
   std::vector<bool> taken(rows);
@@ -50,7 +50,7 @@ std::vector<T> TakeRows(const std::vector<bool>& taken,
   return result;
 }
 
-// Everything but the rows.
+// Everything of `train` but the rows.
 RawData FormOf(const RawData& train) {
   RawData form;
   form.name = absl::StrCat(train.name, " (validation)");

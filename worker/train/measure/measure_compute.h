@@ -10,8 +10,8 @@
 
 namespace tributary {
 
-// Times passes of a resolved job's model on its own data, for each of these
-// batch sizes, and one update of its weights, on this machine alone. Without
+// Times, on this machine alone, passes of a resolved job's model on its own
+// data for each batch size in `rows`, and one update of its weights. Without
 // batch sizes it only describes the data and computes nothing. For a job that
 // does not fit its data, errors are those of RunWorker.
 absl::StatusOr<ComputeMeasurement> MeasureCompute(const v1::JobSpec& job,

@@ -228,9 +228,9 @@ class SpeedTestCaller {
 
   // Bytes per second in one direction, measured for about `seconds`.
   absl::StatusOr<double> Rate(char what, double seconds, double round_trip) {
-    // Doubles the transfer until it takes long enough. Then only a second
-    // transfer of that size counts, when an idle link's burst allowance is used
-    // up.
+    // Doubles the transfer until it takes long enough. Then counts only a
+    // second transfer of that size, because by then an idle link's burst
+    // allowance is used up.
     for (uint64_t bytes = 256 * 1024;; bytes *= 2) {
       TRIBUTARY_ASSIGN_OR_RETURN(const double took, Time(what, bytes));
       if (took < seconds / 2 && bytes * 2 <= kMostBytes) continue;

@@ -11,7 +11,7 @@
 
 namespace tributary {
 
-// How long each end of a measurement waits for the other.
+// The time that each end of a measurement waits for the other.
 inline constexpr absl::Duration kProbeSilence = absl::Seconds(10);
 
 // The server's end of a link measurement: echoes single bytes, and receives and
@@ -19,8 +19,8 @@ inline constexpr absl::Duration kProbeSilence = absl::Seconds(10);
 // caller that sends and receives nothing for `silence`.
 class LinkProbeServer {
  public:
-  // Listens on host:port with a numeric host; port 0: any. Unavailable on
-  // failure.
+  // Listens on host:port with a numeric host; port 0 takes any free port.
+  // Unavailable on failure.
   static absl::StatusOr<std::unique_ptr<LinkProbeServer>> Start(
       const std::string& listen, absl::Duration silence = kProbeSilence);
   virtual ~LinkProbeServer() = default;

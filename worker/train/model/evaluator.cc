@@ -22,9 +22,9 @@ void AddClasses(const EvaluationBatch& batch, const std::vector<float>& logits,
   part->set_correct(part->correct() + correct);
 }
 
-// The same, by the rule of DecidedClass, when each rank has only some of the
-// classes. The rank with the label shares its logit; a row is correct if no
-// rank has a class that beats it.
+// Does the same as AddClasses, by the rule of DecidedClass, when each rank has
+// only some of the classes. The rank with the label shares its logit; a row is
+// correct if no rank has a class that beats it.
 absl::Status AddCutClasses(const EvaluationBatch& batch,
                            const std::vector<float>& logits,
                            const OutputCut& cut, v1::EvaluationPart* part) {

@@ -43,8 +43,8 @@ struct BackwardPass {
 };
 
 // One layer of a sequential model. The model allocates weights, gradients and
-// activations; the layer owns only what else its backward pass needs. x: [rows,
-// input], y: [rows, output], row-major; a row is one sample.
+// activations; the layer owns only other memory that its backward pass needs.
+// x: [rows, input], y: [rows, output], row-major; a row is one sample.
 class Layer {
  public:
   // Shapes are those of one sample. parameters: in forward order, named without
@@ -73,14 +73,14 @@ class Layer {
     gradients_.assign(gradients.begin(), gradients.end());
   }
 
-  // An embedding's number of tokens, which are the ids below it; else 0.
+  // The number of tokens of an embedding, whose ids are below it; else 0.
   virtual int64_t num_tokens() const { return 0; }
   // The name of an earlier layer's parameter that this layer uses; else empty.
   virtual const std::string& tied_to() const {
     static const std::string none;
     return none;
   }
-  // Sets that parameter, which then is the layer's first.
+  // Sets the parameter tied_to(), which then is the layer's first.
   virtual void BindTied(float* weight, float* gradient) {
     Layer::Bind({weight}, {gradient});
   }

@@ -58,7 +58,7 @@ class LayerStack {
                         absl::FunctionRef<void(int)> gradient_ready);
 
  private:
-  // The buffers that a layer writes, by index; -1: none.
+  // The buffers that a layer writes, by index; -1 if it writes none.
   struct LayerPlace {
     int output = -1;
     int input_gradient = -1;

@@ -88,7 +88,7 @@ absl::Status Loss::TakeClassWeights(const v1::CrossEntropySpec& spec) {
                              DeviceArray<float>::Allocate(ops_, classes()));
   ops_->CopyIn(class_weights_.data(), weights.data(),
                weights.size() * sizeof(float));
-  return SynchronizeDevice(*ops_);  // `weights` ends here
+  return SynchronizeDevice(*ops_);  // `weights` must live until here
 }
 
 absl::Status Loss::Allocate() {

@@ -24,9 +24,9 @@ struct LossTargets {
 // Compares logits with targets on the device and computes the gradient of the
 // logits. A sample's loss is the mean over its positions or outputs, so that
 // the mean over a batch is PyTorch's. With class weights each sample or
-// position is multiplied by the weight of its class, and the mean is that over
-// their number and not, as PyTorch's, that over their weights. So the mean of a
-// batch does not depend on how it is split. For one thread.
+// position is multiplied by the weight of its class, and the mean divides by
+// their number, while PyTorch's divides by the sum of their weights. So the
+// mean of a batch does not depend on how it is split. For one thread.
 class Loss {
  public:
   struct Options {
@@ -42,8 +42,8 @@ class Loss {
   };
 
   // InvalidArgument when a constant is out of range, when there is not one
-  // class weight for each class, and for `balanced`, whose weights the data
-  // have (WithClassWeights).
+  // class weight for each class, and for `balanced`, whose weights only the
+  // data give (WithClassWeights).
   static absl::StatusOr<std::unique_ptr<Loss>> Create(const v1::LossSpec& spec,
                                                       const Options& options);
 
@@ -65,7 +65,7 @@ class Loss {
   // in double in row order. Internal when the device reports a fault.
   absl::StatusOr<double> Sum();
 
-  // The split of the logits that it takes.
+  // The split of the logits that this loss takes.
   const OutputCut& cut() const { return cut_; }
 
  private:
@@ -99,7 +99,7 @@ class Loss {
   DeviceArray<float> parts_;     // [ranks, rows, kCrossEntropyPart]
   DeviceArray<float> losses_;    // [rows, positions] or [rows, outputs]
   DeviceArray<int64_t> labels_;  // only if the device cannot read host memory
-  DeviceArray<float> values_;    // likewise
+  DeviceArray<float> values_;    // the same for values
   int64_t rows_ = 0;             // of the last call
   std::vector<float> host_losses_;
 };

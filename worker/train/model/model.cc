@@ -176,7 +176,7 @@ int Model::FindParameter(const std::string& name) const {
 
 absl::Status Model::AllocateGradients(int64_t size) {
   if (share_gradients_ && ops_->is_host()) {
-    // Without shared memory the gradients are sent.
+    // If no shared memory can be made, the gradients are sent.
     if (auto arena = SharedArena::Create(size * sizeof(float)); arena.ok()) {
       gradient_memory_ = *std::move(arena);
       gradients_ = DeviceArray<float>::AllocateIn(gradient_memory_, size);

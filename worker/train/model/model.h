@@ -66,7 +66,7 @@ class Model final : public ParameterMemory {
   const std::vector<ParameterSlice>& slices() const { return slices_; }
   // How many of the first parameters are copies of an earlier stage's.
   int copies() const { return copies_; }
-  // Which outputs Forward returns: all, unless with cut_logits.
+  // The outputs that Forward returns: all, unless cut_logits is set.
   const OutputCut& output_cut() const { return output_cut_; }
   // The shapes and sizes of one sample.
   int64_t input_size() const { return front().input_size(); }

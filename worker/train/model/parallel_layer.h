@@ -19,7 +19,7 @@ namespace tributary {
 //                       which every rank has, is added once
 //   gather              the outputs of the parts, split by EvenCut along the
 //                       last extent, are joined on all ranks
-// Its parameters are the part's, with the names of the whole layer's.
+// The parameters are those of the part, with the names of the whole layer's.
 class ParallelLayer final : public Layer {
  public:
   struct Options {

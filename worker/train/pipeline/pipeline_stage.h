@@ -67,7 +67,7 @@ class PipelineStage {
     double scale = 1;         // of the summed loss, as in Loss::Differentiate
     bool accumulate = false;  // add to the gradients of the previous Run
     // Called once for each parameter when its gradient is final; the gradient
-    // of a shared parameter is then summed over its stages. None when more of
+    // of a shared parameter is then summed over its stages. Empty when more of
     // the step follows.
     std::function<void(int parameter)> gradient_ready;
   };
@@ -86,8 +86,8 @@ class PipelineStage {
 
   // Ends the current wait and all later ones. May be called from any thread.
   void Cancel(const std::string& why) { options_.group->Abort(why); }
-  // The job's rank that the stage waits for; -1: none. May be called from any
-  // thread.
+  // The job's rank that the stage waits for; -1 while it does not wait. May be
+  // called from any thread.
   int waiting_for() const { return waiting_for_; }
 
   // The events of the last Run.

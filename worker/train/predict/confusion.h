@@ -12,13 +12,13 @@
 
 namespace tributary {
 
-// How often a class was predicted for each label. It counts nothing for numbers
-// and for more than kMaxClasses classes.
+// Counts how often a class was predicted for each label. Counts nothing if the
+// targets are numbers or have more than kMaxClasses classes.
 class Confusion {
  public:
   static constexpr int64_t kMaxClasses = 1024;
 
-  // outputs: of the model, for one value.
+  // outputs: the number of the model's outputs for one value.
   Confusion(const v1::ModelRecord& record, int64_t outputs);
 
   // Adds the predictions that logits, [rows, values, outputs], make for a
@@ -44,13 +44,13 @@ class Confusion {
 
 struct EvaluationReport {
   std::string data;
-  std::string weights = {};  // their file
+  std::string weights = {};  // the file of the weights
   int64_t rows = 0;
   std::map<std::string, double> metrics;
 };
 
-// For people: the metrics, and the matrix; of more than kMaxShown classes only
-// the most frequent confusions.
+// ReportText is for people: it has the metrics and the matrix, or for more than
+// kMaxShown classes only the most frequent confusions.
 inline constexpr int64_t kMaxShown = 32;
 std::string ReportText(const EvaluationReport& report,
                        const Confusion& confusion);

@@ -27,14 +27,15 @@
 namespace tributary {
 namespace {
 
-// Rows with labels, gathered for the model; no rows: the end.
+// Fills a batch with rows and labels, gathered for the model; no rows at the
+// end.
 using FillBatch = std::function<absl::Status(Batch*)>;
 
 struct EvaluatedData {
   std::string name;
   FillBatch fill;
-  std::shared_ptr<InputRows> input;        // null: opened as the run opened it
-  std::vector<std::string> warnings = {};  // beside those of `input`
+  std::shared_ptr<InputRows> input;        // null: the rows are a Dataset's
+  std::vector<std::string> warnings = {};  // in addition to those of `input`
 };
 
 EvaluatedData FromInput(const Predictor* predictor,
@@ -55,7 +56,7 @@ InputOptions LabelledRows(TargetKind kind) {
   return {.labels = true, .kind = kind, .allow_unknown = true};
 }
 
-// Where a source of a job file has its rows.
+// The files and the rows of a source of a job file.
 InputOptions OptionsOf(const v1::DataSource& source, TargetKind kind) {
   InputOptions options = LabelledRows(kind);
   const SourceKind* const source_kind = KindOf(source);
@@ -123,9 +124,9 @@ absl::StatusOr<EvaluatedData> FromGenerator(const Predictor* predictor,
   return FromDataset(predictor, std::move(opened.train));
 }
 
-// Opens the training source, what a fraction has taken out of it, and the
-// source of `set`, as the workers have. InvalidArgument: the training rows are
-// not those of the run.
+// Opens the training source, the validation rows that a fraction takes out of
+// it, and the source of `set`, as the workers did. InvalidArgument if the
+// training rows are not those of the run.
 absl::StatusOr<TrainTest> OpenTraining(const Predictor* predictor,
                                        const v1::JobSpec& job,
                                        const std::string& set) {
@@ -152,8 +153,9 @@ absl::StatusOr<TrainTest> OpenTraining(const Predictor* predictor,
       opened.train->name(), " has changed since the run: ", advice));
 }
 
-// Whether the rows of `other` become samples otherwise than those of `train`
-// and of an INPUT, as with another delimiter or rule for missing values.
+// Whether the rows of `other` become samples in another way than those of
+// `train` and of an INPUT, as with another delimiter or rule for missing
+// values.
 bool IsReadInItsOwnWay(const v1::DataSource& train,
                        const v1::DataSource& other) {
   const auto fields = [](v1::CsvSource csv) {
@@ -167,7 +169,7 @@ bool IsReadInItsOwnWay(const v1::DataSource& train,
          !(NormalizeOptionsOf(train) == NormalizeOptionsOf(other));
 }
 
-// A source with fields of its own, read as the workers have read it.
+// Reads a source with fields of its own as the workers read it.
 absl::StatusOr<EvaluatedData> FromOwnFields(const Predictor* predictor,
                                             const v1::JobSpec& job,
                                             const std::string& set) {
@@ -181,8 +183,8 @@ absl::StatusOr<EvaluatedData> FromOwnFields(const Predictor* predictor,
   return data;
 }
 
-// The rows that a fraction has taken out of the training source, or those that
-// it has left there: chosen again, as the workers have chosen them.
+// Opens the rows that a fraction takes out of the training source, or those
+// that it leaves there. Chooses them as the workers chose them.
 absl::StatusOr<EvaluatedData> FromFraction(const Predictor* predictor,
                                            const v1::JobSpec& job,
                                            const std::string& set) {
@@ -193,7 +195,7 @@ absl::StatusOr<EvaluatedData> FromFraction(const Predictor* predictor,
       std::move(set == "validation" ? opened.validation : opened.train));
 }
 
-// The source of a set of the run; null: it has no such set.
+// The source of a set of the run; null if it has no such set.
 const v1::DataSource* SourceOf(const v1::DataSpec& data,
                                const std::string& set) {
   if (set == "train") return &data.train();
@@ -272,7 +274,7 @@ absl::Status Evaluate(Predictor* predictor, const EvaluatedData& data,
       [&](const EvaluationBatch&) -> absl::StatusOr<const float*> {
     const absl::Span<const float> logits = predictor->Forward(batch);
     outcome->confusion.Add(batch, logits);
-    return logits.data();  // of the CPU: device memory is host memory
+    return logits.data();  // on the CPU, device memory is host memory
   };
   TRIBUTARY_ASSIGN_OR_RETURN(
       const v1::EvaluationPart part,
@@ -281,7 +283,7 @@ absl::Status Evaluate(Predictor* predictor, const EvaluatedData& data,
   return outcome->evaluation.Add(part);
 }
 
-// InvalidArgument: the data have no row, or only rows that are left out.
+// The error about data without rows, or only with rows that are left out.
 absl::Status NothingToEvaluate(const EvaluatedData& data) {
   std::vector<std::string> warnings;
   if (data.input != nullptr) warnings = data.input->TakeWarnings();

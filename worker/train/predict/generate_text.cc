@@ -30,8 +30,8 @@ absl::StatusOr<std::vector<int32_t>> PromptTokens(const v1::TextTokens& text,
   return absl::InvalidArgumentError("--prompt wants at least one token");
 }
 
-// The logits for the token after the last one of `tokens`, given as many of
-// them as a sample has.
+// The logits for the token after the last one of `tokens`. They depend on as
+// many of the last tokens as a sample has.
 absl::Span<const float> NextLogits(Predictor* predictor,
                                    const std::vector<int32_t>& tokens,
                                    Batch* batch) {

@@ -41,7 +41,7 @@ std::string JsonNumber(double value) {
 
 std::string FloatText(double value) { return absl::StrFormat("%.9g", value); }
 
-// A field of a table; empty: it is not a number.
+// The text of a CSV field; empty if `value` is not finite.
 std::string FieldText(double value) {
   return std::isfinite(value) ? FloatText(value) : "";
 }
@@ -111,7 +111,7 @@ void PredictionWriter::AppendCsv(const Place& place,
   if (place.token != nullptr) {
     absl::StrAppend(&buffer_, CsvText(*place.token), ",");
   }
-  // Many programs skip a line without a character.
+  // Quotes an empty field that is alone: many programs skip empty lines.
   const bool alone =
       names_.empty() && !options_.positions && place.token == nullptr;
   absl::StrAppend(&buffer_,

@@ -24,10 +24,10 @@ class PredictionWriter {
   struct Options {
     std::string path;  // empty: standard output
     PredictionFormat format = PredictionFormat::kCsv;
-    bool top = false;  // of classes only the most probable one
-    // A sample has several values: lines say row and position.
+    bool top = false;  // write only the most probable class
+    // Set when a sample has several values: lines then name row and position.
     bool positions = false;
-    int64_t outputs = 0;  // of a value
+    int64_t outputs = 0;  // for each value
   };
   // Where a prediction belongs.
   struct Place {
@@ -40,10 +40,10 @@ class PredictionWriter {
   static absl::StatusOr<std::unique_ptr<PredictionWriter>> Create(
       const v1::ModelRecord& record, const Options& options);
 
-  // outputs: the model's, of one value.
+  // outputs: the model's outputs for one value.
   absl::Status Write(const Place& place, absl::Span<const float> outputs);
   absl::Status Finish();
-  // How many of them are empty, because outputs are not numbers.
+  // The number of predictions that are empty because outputs are not numbers.
   int64_t undecided() const { return undecided_; }
 
  private:
@@ -60,14 +60,14 @@ class PredictionWriter {
   std::vector<std::string> names_;  // of the classes
   bool named_ = false;              // classes are words, not numbers
   std::vector<double> probabilities_;
-  int64_t decided_ = 0;  // class, or 0 of a number; kUndecided: empty
+  int64_t decided_ = 0;  // class, or 0 for a number; kUndecided: none
   int64_t undecided_ = 0;
   std::unique_ptr<AtomicFile> file_;  // null: standard output
   std::string buffer_;
 };
 
-// Probabilities of the classes: softmax of the logits, or for one logit its
-// sigmoid, for the second class of two.
+// Computes the probabilities of the classes: the softmax of the logits, or for
+// one logit its sigmoid as the probability of the second of two classes.
 void ProbabilitiesOf(v1::OutputKind kind, absl::Span<const float> outputs,
                      std::vector<double>* probabilities);
 

@@ -47,7 +47,7 @@ bool AnyMixesPositions(const Layers& layers) {
   return std::any_of(layers.begin(), layers.end(), MixesPositions);
 }
 
-// Asked about layers over [positions, features].
+// Assumes that the layer is over [positions, features].
 bool MixesPositions(const v1::LayerSpec& layer) {
   switch (layer.kind_case()) {
     case v1::LayerSpec::kAttention:

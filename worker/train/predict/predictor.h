@@ -21,15 +21,15 @@ namespace tributary {
 // of the CPU. For one thread.
 class Predictor {
  public:
-  // The weights of a run to take: those of WeightsOfRun, by default.
+  // Selects the weights of a run. The default is those of WeightsOfRun.
   struct WeightsChoice {
     std::string file = {};  // this file instead
     bool last = false;  // those of the last step, although the best are kept
   };
   // Reads RUN/model.json and the weights. NotFound and InvalidArgument name the
   // file. InvalidArgument also: the run's weights.safetensors has another
-  // checksum than model.json records. A file that the caller names is taken as
-  // it is.
+  // checksum than model.json records. A file that the caller names is used
+  // without this check.
   static absl::StatusOr<std::unique_ptr<Predictor>> Open(
       const std::string& run, const WeightsChoice& choice);
 
@@ -39,8 +39,8 @@ class Predictor {
     return record_.preprocessing();
   }
   TargetKind target_kind() const;
-  // Outputs are [values, outputs] for each sample: of classes the logits for
-  // each label, else one number for each value.
+  // Outputs are [values, outputs] for each sample: the logits of the classes
+  // for each label, or else one number for each value.
   int64_t outputs() const;
   int64_t values() const { return model_->output_size() / outputs(); }
   // The shape of the outputs for one sample.
@@ -73,8 +73,8 @@ class Predictor {
   std::vector<float> outputs_;
 };
 
-// The class's name in the training data, or its number if it has none there; of
-// a text the token.
+// The class's name in the training data, or its number if it has none there;
+// for a text, the token.
 std::string ClassName(const v1::ModelRecord& record, int64_t index);
 
 }  // namespace tributary

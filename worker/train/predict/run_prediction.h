@@ -13,8 +13,8 @@ struct PredictionOptions {
   std::string predict;   // a run directory
   std::string evaluate;  // a run directory
   std::string input;     // a file of rows
-  std::string labels;    // the labels of an input that keeps them apart
-  std::string weights;   // instead of the run's
+  std::string labels;    // the labels of the input, if in a file apart
+  std::string weights;   // a file to use instead of the run's
   bool last = false;     // the run's weights of the last step
   std::string output;    // a file; empty: standard output
   bool json = false;     // JSON lines instead of CSV, or JSON instead of text
@@ -23,13 +23,13 @@ struct PredictionOptions {
   // Without an input: the run's set to evaluate, "test", "validation" or
   // "train".
   std::string data = "test";
-  GenerateOptions generate;  // with tokens: a text, no predictions
+  GenerateOptions generate;  // with tokens: writes a text, no predictions
 
   bool wanted() const { return !predict.empty() || !evaluate.empty(); }
 };
 
-// Does it and returns the exit code: 0, or with one line on standard error 1,
-// or 2 if run directory or input are not as wanted.
+// Runs the task and returns the exit code: 0, or, after one line on standard
+// error, 2 if the run directory or the input is not as wanted, else 1.
 int RunPrediction(const PredictionOptions& options);
 
 }  // namespace tributary

@@ -162,7 +162,8 @@ uint32_t RankWork::EvaluatedChecksum() const {
              : evaluated->checksum();
 }
 
-// For model.json. All ranks read the same data, so one of them tells.
+// Describes the inputs for model.json. All ranks read the same data, so only
+// rank 0 describes it.
 absl::Status RankWork::DescribeInputs(Declaration* declaration) const {
   if (job_.training().loss().cross_entropy().balanced()) {
     TRIBUTARY_ASSIGN_OR_RETURN(

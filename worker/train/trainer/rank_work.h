@@ -59,7 +59,7 @@ class RankWork final : private TrainingJob, private DrivenRank {
   uint32_t DataChecksum() const {
     return IsGenerated(job_.data().train()) ? 0 : data_->train->checksum();
   }
-  // The same of the samples that the job evaluates with.
+  // The same for the samples that the job evaluates with.
   uint32_t EvaluationChecksum() const;
   uint32_t EvaluatedChecksum() const;
   bool HasModelGroups() const {
@@ -113,7 +113,7 @@ class RankWork final : private TrainingJob, private DrivenRank {
   std::unique_ptr<Replica> replica_;  // of this plan
   // Kept while the other ranks finish, because it may still write checkpoints.
   std::unique_ptr<GradientSynchronizer> synchronizer_;
-  StepProbe* probe_ = nullptr;  // around synchronizer_; null: none
+  StepProbe* probe_ = nullptr;  // synchronizer_ if it is a probe, else null
   int64_t step_ = 0;            // finished under this plan
 };
 

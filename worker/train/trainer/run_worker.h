@@ -27,7 +27,7 @@ struct WorkerOptions {
   // the rank of the job. Ranks that are threads of one process always use the
   // rank.
   std::optional<uint32_t> local_rank;
-  std::string metrics_listen;  // host:port for HTTP; empty: none
+  std::string metrics_listen;  // host:port for HTTP; empty: no listener
   absl::Duration join_timeout = absl::Minutes(10);
   Access access;
   PageAccess pages;
@@ -50,7 +50,7 @@ struct WorkerOptions {
   } for_tests;
   // Steps in which each rank writes down what it computes (step_probe.h).
   struct Probe {
-    std::string folder;      // empty: none
+    std::string folder;      // empty: no probe
     int64_t first_step = 0;  // from 1
     int64_t last_step = 0;
   } probe;

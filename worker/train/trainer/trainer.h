@@ -23,8 +23,8 @@ namespace tributary {
 class TrainingJob {
  public:
   virtual ~TrainingJob() = default;
-  // Called before every step, counted from 1, as PassGate. Cancelled: stop
-  // without an error.
+  // Called before every step, counted from 1. Does what PassGate does.
+  // Cancelled: stop without an error.
   virtual absl::Status BeginStep(int64_t step) = 0;
   // prefetched: batches that are ready for the next steps.
   virtual void ReportStep(const v1::StepReport& report, int64_t prefetched) = 0;
@@ -33,7 +33,7 @@ class TrainingJob {
   virtual absl::Status ReportEvaluation(int64_t step, int64_t epoch,
                                         const v1::EvaluationPart& part,
                                         ResultSender::Set set) = 0;
-  // Waits for what the job decides by this evaluation
+  // Waits for the job's decision after this evaluation
   // (AwaitEvaluationResponse).
   virtual absl::StatusOr<v1::AwaitEvaluationResponse> AwaitEvaluation(
       int64_t step) = 0;
@@ -86,12 +86,12 @@ class Trainer {
   absl::Status Evaluate(int64_t step);
   absl::Status EvaluateOn(const Dataset& data, int64_t step,
                           ResultSender::Set set);
-  // The last evaluations, of the weights after `step`.
+  // Runs the last evaluations, of the weights after `step`.
   absl::Status EvaluateAtEnd(int64_t step);
-  // Evaluates after `step` and does what the job decides by it.
+  // Evaluates after `step` and carries out the job's decision.
   absl::Status EvaluateAndDecide(int64_t step);
 
-  // The samples that this rank's replica takes.
+  // The number of this rank's replica, which selects its samples.
   int rank() const { return replica_.place().data; }
 
   Options options_;

@@ -23,7 +23,7 @@ namespace tributary {
 using BatchSource =
     std::function<absl::Status(int64_t epoch, int64_t batch, Batch* out)>;
 
-// The rows that a sampler chooses, which `gather` copies.
+// Returns a source of the rows that `sampler` chooses; `gather` copies them.
 BatchSource SampledBatches(
     ShardedSampler sampler,
     std::function<void(absl::Span<const int64_t> rows, Batch* out)> gather);
@@ -64,7 +64,7 @@ class BatchLoader {
   explicit BatchLoader(Options options);
 
   void Run();
-  // False when the loader stops.
+  // Returns false when the loader stops.
   bool Produce(int64_t step, int64_t micro_batch, const StepRange& range);
   bool HasRoom() const ABSL_SHARED_LOCKS_REQUIRED(mu_) {
     return stopping_ || produced_ - released_ < options_.depth;

@@ -10,11 +10,12 @@
 
 namespace tributary {
 
-// How an epoch's order of rows is split. Global batch t is the positions [t G,
-// min((t + 1) G, rows)). Rank r of W takes every W-th of them from the r-th on.
-// So with G = W B the stride is that of PyTorch's DistributedSampler, and W
-// ranks together see what one rank with batch size G sees. Every row comes once
-// per epoch: the last batch may be short, and a rank may then have no row.
+// Splits an epoch's order of rows into batches. Global batch t is the positions
+// [t G, min((t + 1) G, rows)). Rank r of W takes every W-th of them from the
+// r-th on. So with G = W B the stride is that of PyTorch's DistributedSampler,
+// and W ranks together see what one rank with batch size G sees. Every row
+// comes once per epoch: the last batch may be short, and a rank may then have
+// no row.
 struct BatchCut {
   int64_t rows = 0;
   int64_t global_batch = 0;

@@ -19,8 +19,8 @@ struct StepRange {
 };
 
 // Maps optimizer steps to samples, by the course of the job's training rows.
-// Pure arithmetic; steps count from 0. The steps before the last stretch of the
-// course are those of other jobs: only their epochs are known.
+// Pure arithmetic; steps count from 0. Steps before the last stretch of the
+// course belong to other jobs, so only their epochs are known.
 class StepPlan {
  public:
   struct Options {
@@ -28,8 +28,8 @@ class StepPlan {
     int64_t accumulation = 1;  // micro-batches per step
     int64_t epochs = 0;        // exactly one of epochs and steps is set
     int64_t steps = 0;
-    // Ends with a stretch of this cut and accumulation; empty: it is the only
-    // one.
+    // The last stretch must have this cut and accumulation. If the course is
+    // empty, such a stretch is the only one.
     DataCourse course = {};
   };
 

@@ -49,7 +49,7 @@ absl::StatusOr<BatchSource> TrainingBatches(const Dataset& train,
                             train.Gather(rows, out);
                           });
   }
-  // std::function wants a copy; the copies share the windows.
+  // std::function copies its target; the copies share the windows.
   auto batches = std::make_shared<StreamedBatches>(StreamedBatches::Options{
       .data = &train,
       .cut = cut,

@@ -11,15 +11,15 @@
 
 namespace tributary {
 
-// One rank's batches of the training set, which must outlive them: of rows in
-// memory in the order of a ShardedSampler, and of rows on disk in that of a
+// Returns one rank's batches of the training set, which must outlive them. Rows
+// in memory come in the order of a ShardedSampler, rows on disk in that of a
 // WindowOrder for data.stream.
 absl::StatusOr<BatchSource> TrainingBatches(const Dataset& train,
                                             const v1::DataSpec& spec,
                                             const BatchCut& cut, int rank);
 
-// Tells the order of an epoch's rows apart from that of rows in memory;
-// empty: nothing. The order may not change within an epoch.
+// Describes the windows in which rows on disk are shuffled; "" if the order is
+// that of rows in memory. The order may not change within an epoch.
 std::string WindowsOf(const Dataset& train, const v1::DataSpec& spec);
 
 }  // namespace tributary

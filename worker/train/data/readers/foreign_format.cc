@@ -75,7 +75,8 @@ bool IsControl(char c) {
   return absl::ascii_iscntrl(c) && !absl::ascii_isspace(c);
 }
 
-// Null: it may be text in UTF-8. of_table: texts that are no tables count, too.
+// Returns null if it may be text in UTF-8. of_table: also looks for texts that
+// are no tables.
 const Format* FormatOf(absl::string_view start, bool of_table) {
   for (const Format& format : kTexts) {
     const bool counts =
@@ -89,8 +90,8 @@ const Format* FormatOf(absl::string_view start, bool of_table) {
     if (absl::StartsWith(start, format.magic)) return &format;
   }
   if (!absl::StrContains(start, '\0')) return nullptr;
-  // Letters of ASCII, spaces and line ends have a zero byte, which other
-  // characters of UTF-8 do not bring to one side alone.
+  // In UTF-16, ASCII letters, spaces and line ends have a zero byte each: all
+  // at even or all at odd places.
   size_t zeros[2] = {0, 0};  // at even and at odd places
   for (size_t i = 0; i < start.size(); ++i) zeros[i % 2] += start[i] == '\0';
   constexpr size_t kFew = 64;  // bytes for each zero that is expected
@@ -101,7 +102,7 @@ const Format* FormatOf(absl::string_view start, bool of_table) {
   return zeros[0] > 0 ? &kUtf16Be : &kUtf16Le;
 }
 
-// The message about a file in this format; empty where it is null.
+// The message about a file in this format; "" if `format` is null.
 std::string Text(const Format* format, const std::string& file, bool packed) {
   if (format == nullptr) return "";
   const std::string what =
@@ -126,7 +127,7 @@ std::string ConvertCommand(absl::string_view filter, const std::string& file,
   if (packed) absl::ConsumeSuffix(&to, ".gz");
   const bool renames = !suffix.empty() && absl::ConsumeSuffix(&to, suffix);
   std::string name(to);
-  // Another file of this name would be lost.
+  // Chooses another name if a file has this one, which would be lost.
   for (bool taken = !renames; taken || Exists(name); taken = false) {
     const size_t folder = name.rfind('/');
     name.insert(folder == std::string::npos ? 0 : folder + 1, "new-");

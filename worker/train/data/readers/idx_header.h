@@ -7,9 +7,9 @@
 
 namespace tributary {
 
-// The extents at the start of a file of MNIST's format
-// (yann.lecun.com/exdb/mnist), which is read up to its first byte of data.
-// InvalidArgument unless there are `min_dimensions` to `max_dimensions`.
+// Reads the extents at the start of a file of MNIST's format
+// (yann.lecun.com/exdb/mnist), up to the first byte of data. InvalidArgument
+// unless there are `min_dimensions` to `max_dimensions`.
 absl::StatusOr<Shape> ReadIdxHeader(InputFile* file, int min_dimensions,
                                     int max_dimensions);
 

@@ -29,7 +29,7 @@ class InputFiles {
     return files;
   }
 
-  // One of them.
+  // Returns only the file with this number.
   InputFiles Only(size_t file) const {
     InputFiles only({names_[file]});
     only.bytes_ = bytes_;
@@ -41,7 +41,7 @@ class InputFiles {
   // The first file, for messages about all of them; empty when there is none.
   std::string name() const { return names_.empty() ? "" : names_[0]; }
 
-  // From its beginning. Errors as in InputFile::Open.
+  // Opens a file at its beginning. Errors as in InputFile::Open.
   absl::StatusOr<std::unique_ptr<InputFile>> Open(size_t file) const {
     return bytes_ == nullptr ? InputFile::Open(names_[file])
                              : InputFile::OverBytes(names_[file], *bytes_);

@@ -22,7 +22,7 @@ struct Vocabulary {
 };
 
 struct TextOptions {
-  bool bytes = false;  // else UTF-8 characters
+  bool bytes = false;  // tokens are bytes, not UTF-8 characters
   int64_t length = 0;  // tokens per sample, at least 1
   int64_t stride = 0;  // between the first tokens of consecutive samples
   // The part of the text to read, as fractions of its n tokens: tokens
@@ -33,12 +33,12 @@ struct TextOptions {
 };
 
 // Calls take(token) for each token of the files (TokenReader), in their order.
-// Errors as there, or take's.
+// Errors are those of TokenReader and of `take`.
 absl::Status ForEachToken(
     const InputFiles& files, bool bytes,
     const std::function<absl::Status(int32_t token)>& take);
 
-// The ids of tokens. A vocabulary without tokens knows none.
+// The ids of tokens. With an empty vocabulary, no token has an id.
 class TokenIds {
  public:
   TokenIds(const std::string& name, bool bytes, const Vocabulary& vocabulary);
@@ -53,7 +53,7 @@ class TokenIds {
   absl::flat_hash_map<int32_t, int32_t> ids_;
 };
 
-// Which tokens and samples of a text of `tokens` tokens are used.
+// The tokens and samples of a text that are used.
 struct TextRows {
   int64_t first_token = 0;  // of the first sample
   int64_t tokens = 0;       // of all samples, with the last one's last target

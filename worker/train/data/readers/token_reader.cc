@@ -57,7 +57,7 @@ absl::Status TokenReader::Refill() {
 
 absl::Status TokenReader::WrongByte() const {
   if (end_ && piece_.size() - position_ < kLongestCharacter) {
-    // Any continuation would do.
+    // Tests whether some continuation would make a character.
     for (const char* more : {"\x80", "\xA0", "\x80\x80", "\xA0\x80",
                              "\x80\x80\x80", "\xA0\x80\x80"}) {
       if (Utf8CharacterSize(absl::StrCat(piece_.substr(position_), more)) > 0) {

@@ -26,13 +26,13 @@ class TokenReader {
   // The next token; -1 at the end. InvalidArgument, with the offset, for bytes
   // that are not UTF-8.
   absl::StatusOr<int32_t> Next();
-  // Some of the next tokens at once; none at the end. Valid up to the next
-  // call.
+  // Returns some of the next tokens, or none at the end. They are valid until
+  // the next call.
   absl::StatusOr<absl::Span<const int32_t>> NextPiece();
 
  private:
   absl::Status Refill();
-  // About the bytes at the current place, which are no character.
+  // The error about the bytes at the current place, which are no character.
   absl::Status WrongByte() const;
 
   const std::unique_ptr<InputFile> file_;
@@ -42,7 +42,7 @@ class TokenReader {
   int64_t offset_ = 0;   // of piece_ in the file
   bool begun_ = false;
   bool end_ = false;
-  absl::Status error_;  // after tokens_
+  absl::Status error_;  // returned once tokens_ are taken
   std::vector<int32_t> tokens_;
   size_t next_ = 0;  // in tokens_
 };

@@ -27,7 +27,8 @@ class WordList {
 
   // The texts, sorted by bytes.
   std::vector<std::string> Sorted() const;
-  // The index of each word in `texts`, which are all different, or -1.
+  // Returns the index of each word in `texts`, or -1 if it is not there. The
+  // texts are all different.
   std::vector<int32_t> PlacesIn(const std::vector<std::string>& texts) const;
 
  private:

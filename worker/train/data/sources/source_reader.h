@@ -15,23 +15,23 @@
 
 namespace tributary {
 
-// The training source is read first. The other sources are read with the words
-// and the vocabulary that it taught.
+// Knowledge from the training source, which is read first. The other sources
+// are read with its words and its vocabulary.
 struct LearnedFromTraining {
   bool training = true;  // the next source is the training source
   CsvWords words;
   Vocabulary vocabulary;
-  std::vector<double> offsets;        // to read the next source with (RawData)
+  std::vector<double> offsets;        // for reading the next source (RawData)
   std::vector<std::string> warnings;  // for the user
 };
 
-// How the rows of a kind of data source are read. Errors name the file and the
-// position in it.
+// The functions that read the rows of one kind of data source. Errors name the
+// file and the position in it.
 struct SourceReader {
   // Reads all rows into memory.
   absl::StatusOr<RawData> (*read)(const v1::DataSource& source, TargetKind kind,
                                   LearnedFromTraining* learned) = nullptr;
-  // The same rows, which stay on disk. Null: they are generated.
+  // Opens the same rows, which stay on disk. Null if they are generated.
   absl::StatusOr<StoredRows::Columns> (*store)(
       const v1::DataSource& source, TargetKind kind,
       LearnedFromTraining* learned) = nullptr;
@@ -40,7 +40,7 @@ struct SourceReader {
 // Filled by sources/kinds.
 using SourceReaders = CaseTable<const SourceReader*>;
 
-// Null: the source has no kind.
+// Returns null if the source has no kind.
 const SourceReader* ReaderOf(const v1::DataSource& source);
 
 // The rule for missing values in a table.

@@ -31,7 +31,7 @@ class RandomAccessFile {
 
   // Reads exactly `size` bytes. An error when the file ends before them.
   virtual absl::Status Read(int64_t offset, size_t size, void* out) const = 0;
-  // Always the same for a file whose changes nobody looks for.
+  // The default never changes: for files that are not checked for changes.
   virtual absl::StatusOr<Stamp> ReadStamp() const { return Stamp(); }
   const std::string& name() const { return name_; }  // for messages
 
@@ -39,8 +39,8 @@ class RandomAccessFile {
   const std::string name_;
 };
 
-// A file on disk. It stays open, so it may be replaced by another of its name
-// while the job trains. DataLoss when it has become too short.
+// A file on disk. It stays open, so another file may take its name while the
+// job trains. Read returns DataLoss when the file has become too short.
 class DiskFile final : public RandomAccessFile {
  public:
   // Errors as in InputFile::Open.

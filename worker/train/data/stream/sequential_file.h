@@ -11,12 +11,12 @@
 
 namespace tributary {
 
-// A plain or packed file for those who read it front to back: a place before
-// the last one costs reading from the beginning. Open only between its first
-// and its last byte.
+// A plain or packed file that is read front to back: going back to an earlier
+// place means reading again from the beginning. The file is open only from its
+// first read until its last byte has been read.
 class SequentialFile final : public RandomAccessFile {
  public:
-  // The only file of `file`, whose data end at `end`: more is an error.
+  // `file` has one file. Its data end at `end`; more data is an error.
   SequentialFile(InputFiles file, int64_t end)
       : RandomAccessFile(file.name()), files_(std::move(file)), end_(end) {}
 

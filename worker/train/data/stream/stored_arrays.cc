@@ -47,7 +47,7 @@ class Array {
  private:
   absl::Status AddFile(size_t number, const RowRange& range, ReadOrder order,
                        StoredRecords* records) const;
-  // Each of the latter two is a way to read the rows at any place.
+  // AddPlain and AddUnpacked are the two ways to read rows at any place.
   absl::Status AddPlain(const OpenedArray& opened, size_t number,
                         const RowRange& range, StoredRecords* records) const;
   absl::Status AddUnpacked(const OpenedArray& opened, const RowRange& range,
@@ -161,8 +161,8 @@ absl::StatusOr<StoredRecords> Array::Records(const RowRange& range,
   return records;
 }
 
-// The number of rows in all files. InvalidArgument when those of the labels are
-// others.
+// Counts the rows of all files. InvalidArgument when a file of labels has
+// another number of rows than its samples.
 absl::StatusOr<int64_t> CountRows(const ArrayFiles& files, const Array& samples,
                                   const Array* labels) {
   int64_t all = 0;

@@ -14,13 +14,13 @@ namespace tributary {
 // Samples in some files and the targets of their rows in as many others.
 struct ArrayFiles {
   InputFiles samples;
-  std::optional<InputFiles> labels;  // none: of rows without targets
+  std::optional<InputFiles> labels;  // none: rows have no targets
   RowRange range;                    // of the rows of all files together
   TargetKind kind = TargetKind::kClass;
 };
 
-// How rows are read: front to back, or at any place by any number of threads,
-// for which packed files are unpacked into a ScratchFile.
+// The order of reading rows: front to back, or at any place by any number of
+// threads. For kRandom, packed files are unpacked into a ScratchFile.
 enum class ReadOrder { kSequential, kRandom };
 
 // Opens files of MNIST's format (yann.lecun.com/exdb/mnist): the big-endian
@@ -42,9 +42,9 @@ absl::StatusOr<StoredRows::Columns> OpenNpy(const ArrayFiles& files,
                                             std::vector<double> offsets,
                                             ReadOrder order);
 
-// Files of these two formats, which their first bytes tell apart. Read front to
-// back; bytes are not scaled. no_idx: why samples must be in NPY files, as an
-// error says; empty: both formats are taken.
+// Opens files of these two formats, which their first bytes tell apart, for
+// reading front to back; bytes are not scaled. no_idx: the error text that says
+// why samples must be in NPY files. If it is empty, both formats are accepted.
 absl::StatusOr<StoredRows::Columns> OpenArrays(const ArrayFiles& files,
                                                const std::string& no_idx);
 

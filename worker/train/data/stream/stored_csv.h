@@ -12,9 +12,10 @@
 
 namespace tributary {
 
-// The result of ReadTrainingCsv and ReadTestCsv, not in memory but as rows in a
-// ScratchFile for numbers, one for categories and one for labels. Where missing
-// values are filled, StoredRows::Fill has to follow. Errors as there.
+// Read like ReadTrainingCsv and ReadTestCsv, but store the rows on disk: one
+// ScratchFile has the numbers, one the categories and one the labels. Where
+// missing values are filled, StoredRows::Fill has to follow. The errors are the
+// same.
 absl::StatusOr<StoredRows::Columns> StoreTrainingCsv(const InputFiles& files,
                                                      const CsvOptions& options,
                                                      TargetKind kind,

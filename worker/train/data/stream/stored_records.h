@@ -15,8 +15,8 @@
 
 namespace tributary {
 
-// Records of one number of values that lie in one or several files: the rows of
-// an array. The values of each file have one type.
+// Records of equal width in one or several files: the rows of an array. The
+// values of each file have one type.
 class StoredRecords {
  public:
   // Records of `width` values; each begins `pitch` values after the one before,
@@ -24,8 +24,8 @@ class StoredRecords {
   StoredRecords(int64_t width, int64_t pitch) : width_(width), pitch_(pitch) {}
   explicit StoredRecords(int64_t width) : StoredRecords(width, width) {}
 
-  // The next `count` records begin at `offset` of the file, with the one that
-  // has the number `first` there.
+  // Appends `count` records, which begin at `offset` of the file. The first of
+  // them has the number `first` in that file.
   void Append(std::shared_ptr<const RandomAccessFile> file, NpyType type,
               int64_t offset, int64_t count, int64_t first = 0);
 

@@ -25,7 +25,7 @@ constexpr int64_t kPartBytes = 4 << 20;
 template <typename T>
 bool IsExact(T value) {
   if constexpr (std::is_integral_v<T> && sizeof(T) == 8) {
-    // The bits from the first one to the last one fit.
+    // Checks that the bits from the highest 1 to the lowest 1 fit.
     constexpr int kDigits = std::numeric_limits<double>::digits;
     auto bits = static_cast<uint64_t>(value);
     if constexpr (std::is_signed_v<T>) {
@@ -52,7 +52,7 @@ absl::Status Decode(NpyType type, absl::Span<const uint8_t> bytes,
   });
 }
 
-// The records of these rows, all of int32.
+// Reads the records of these rows, whose values are int32.
 absl::Status ReadInts(const StoredRecords& array,
                       absl::Span<const int64_t> rows,
                       std::vector<int32_t>* numbers) {
@@ -201,7 +201,7 @@ absl::Status StoredRows::ReadTargets(absl::Span<const int64_t> rows,
                              return Decode(type, bytes, take);
                            }),
                  of_table ? "columns.label" : "labels"));
-  // The layout of a table has it already, with the line.
+  // The layout of a table already has the greatest class, with its line.
   data->targets.FindGreatest(place);
   return absl::OkStatus();
 }

@@ -23,53 +23,56 @@ namespace tributary {
 class StoredRows {
  public:
   struct Columns {
-    // Properties of all rows alike: name, feature_shape, widths, byte_divisor,
-    // offsets, kind and width of the targets; of token sequences also
-    // token_stride and num_tokens. Rounding of all rows where the reader of the
-    // source has seen it.
+    // Properties that all rows share: name, feature_shape, widths,
+    // byte_divisor, offsets, kind and width of the targets; of token sequences
+    // also token_stride and num_tokens. Rounding of all rows where the reader
+    // of the source has seen it.
     RawData layout;
-    // A record is the values of one row. Numeric features; of bytes alone they
-    // are RawData's bytes, unless there are offsets or the divisor is 0.
+    // Numeric features; a record has the values of one row. If all values are
+    // bytes, they become RawData's bytes, unless there are offsets or the
+    // divisor is 0.
     std::optional<StoredRecords> features;
     bool offsets_are_off = false;  // offsets are already subtracted
-    // int32 for each categorical column, a number of code_places[column], which
-    // gives the code.
+    // One int32 for each categorical column: an index into code_places[column],
+    // which has the code.
     std::optional<StoredRecords> codes;
     std::vector<std::vector<int32_t>> code_places;
-    // Targets. With target_values they are int32, the index of the value.
+    // Targets. If target_values is set, they are int32 indices into it.
     std::optional<StoredRecords> targets;
     std::vector<double> target_values;
     // The numbers may be NaN, which stands for a missing value until Fill.
     bool may_miss = false;
     // Replaces missing values: one for each numeric feature.
     std::vector<double> fill;
-    // Instead of all of these, token sequences: `tokens` has the length + 1
-    // tokens of each row, and `stream` the text, a token a record. Both int32.
+    // For token sequences, used instead of all of the above: `tokens` has the
+    // length + 1 tokens of each row, and `stream` the text, a token a record.
+    // Both int32.
     std::optional<StoredRecords> tokens;
     std::optional<StoredRecords> stream;
   };
 
-  // All rows in memory. Errors as of Read.
+  // Reads all rows into memory. Errors as in Read.
   static absl::StatusOr<RawData> ReadAll(Columns columns);
 
   // Reads the first row. InvalidArgument when there is none.
   static absl::StatusOr<std::shared_ptr<const StoredRows>> Create(
       Columns columns);
 
-  // The same rows with values for the missing ones. None: there are none.
+  // Returns the same rows with `fill` in place of missing values. If `fill` is
+  // empty, no value may be missing.
   absl::StatusOr<std::shared_ptr<const StoredRows>> Fill(
       const std::vector<double>& fill) const;
 
   int64_t rows() const { return rows_; }
-  // The first row alone, which shows how all rows are.
+  // The first row; all rows have its layout.
   const RawData& first_row() const { return first_row_; }
-  // In memory.
+  // The size of one row in memory.
   int64_t row_bytes() const;
 
-  // Reads rows, which ascend. InvalidArgument and DataLoss, with the file and
-  // the row, for values that are not finite, labels that the kind does not
-  // take, and files that have become shorter or have other values since
-  // Checksum. Where a file may have changed, this reads all rows again, once.
+  // Reads the rows with these ascending numbers. InvalidArgument and DataLoss,
+  // with the file and the row, for values that are not finite, labels that the
+  // kind does not take, and files that have become shorter or have other values
+  // since Checksum. If a file may have changed, reads all rows again, once.
   absl::StatusOr<RawData> Read(absl::Span<const int64_t> rows) const;
 
   // Reads all rows in their order, in parts of a few MiB. `first_row` is the
@@ -78,17 +81,17 @@ class StoredRows {
       std::function<absl::Status(const RawData& part, int64_t first_row)>;
   absl::Status ForEachPart(const Take& take) const;
 
-  // Dataset's checksum for these rows in memory: the CRC-32C of all values,
-  // array by array. Also finds values that Read refuses. Adds the rounding of
-  // all rows to `rounded`.
+  // Returns the checksum that Dataset has for these rows in memory: the CRC-32C
+  // of all values, array by array. Also finds values that Read refuses. Adds
+  // the rounding of all rows to `rounded`.
   absl::StatusOr<uint32_t> Checksum(RawData* rounded) const;
 
  private:
   explicit StoredRows(Columns columns);
 
-  // All arrays of a source that is not a text.
+  // Reads all arrays of a source that is not a text.
   absl::Status ReadArrays(absl::Span<const int64_t> rows, RawData* data) const;
-  // Each fills its part of `data`, whose other parts stay empty.
+  // Each of these fills its part of `data` and leaves the other parts empty.
   absl::Status ReadFeatures(absl::Span<const int64_t> rows,
                             RawData* data) const;
   absl::Status ReadCodes(absl::Span<const int64_t> rows, RawData* data) const;
@@ -118,7 +121,7 @@ class StoredRows {
   mutable absl::Mutex mu_;
   // The state of each file when its values last matched the checksums.
   mutable std::vector<RandomAccessFile::Stamp> stamps_ ABSL_GUARDED_BY(mu_);
-  // After each part, as AddAll calculates them; empty before Checksum.
+  // The checksum after each part, as AddAll computes it; empty before Checksum.
   mutable std::vector<uint32_t> checksums_ ABSL_GUARDED_BY(mu_);
 };
 

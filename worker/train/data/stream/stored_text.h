@@ -8,8 +8,8 @@
 
 namespace tributary {
 
-// The result of ReadText, not in memory but as samples whose token ids are in a
-// ScratchFile. The text may have any number of tokens. Errors as there.
+// Reads like ReadText, but keeps the token ids of the samples in a ScratchFile.
+// The text may have any number of tokens. Other errors as in ReadText.
 absl::StatusOr<StoredRows::Columns> StoreText(const InputFiles& files,
                                               const TextOptions& options,
                                               Vocabulary* vocabulary);

@@ -15,9 +15,9 @@
 
 namespace tributary {
 
-// The batches of one rank from rows on disk, in the order of a WindowOrder: two
-// windows' share of this rank is in memory, the one in use and the next one,
-// which a thread of its own reads meanwhile. For one thread at a time.
+// The batches of one rank from rows on disk, in the order of a WindowOrder.
+// Keeps this rank's share of two windows in memory: the window in use and the
+// next one, which another thread reads meanwhile. For one thread at a time.
 class StreamedBatches {
  public:
   struct Options {
@@ -31,8 +31,8 @@ class StreamedBatches {
   StreamedBatches& operator=(const StreamedBatches&) = delete;
 
   // Fills a batch with the rank's rows of a global batch of an epoch, both from
-  // 0. Cheap for the batch after the last one; another one is a new start.
-  // Errors as in StoredRows::Read.
+  // 0. Cheap for the batch that follows the previous one; any other batch reads
+  // its window anew. Errors as in StoredRows::Read.
   absl::Status Fill(int64_t epoch, int64_t batch, Batch* out);
 
  private:
@@ -57,7 +57,7 @@ class StreamedBatches {
 
   const Options options_;
   Window window_;
-  int64_t next_epoch_ = -1;  // the batch that Fill expects; -1: none
+  int64_t next_epoch_ = -1;  // the batch that Fill expects; -1: Fill seeks
   int64_t next_batch_ = 0;
   Batch part_;  // of a batch that lies in several windows
   std::future<absl::StatusOr<Window>> ahead_;

@@ -9,10 +9,10 @@ namespace tributary {
 
 // The order of an epoch's rows when they are read from disk: windows of rows,
 // each small enough for memory. The rows are cut into chunks that lie together
-// on disk. An epoch shuffles the chunks, gives each window as many of them, and
-// shuffles the rows of each window. So a disk reads whole chunks, and the order
-// is a pure function of these options and the epoch, whatever the number of
-// ranks.
+// on disk. An epoch shuffles the chunks, divides them evenly among the windows,
+// and shuffles the rows of each window. So a disk reads whole chunks, and the
+// order is a pure function of these options and the epoch, whatever the number
+// of ranks.
 //
 // With one window the order is ShuffledOrder's
 // (worker/train/data/batches/sampler.h), that of rows in memory.

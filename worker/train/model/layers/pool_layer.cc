@@ -47,7 +47,8 @@ class MaxPoolLayer final : public Layer {
   DeviceArray<int32_t> argmax_;  // per output of the last forward pass
 };
 
-// As torch.nn.AvgPool2d, or with one window per plane global average pooling.
+// As torch.nn.AvgPool2d. With one window per plane it is global average
+// pooling.
 class AvgPoolLayer final : public Layer {
  public:
   AvgPoolLayer(const LayerInit& init, const Window& window,

@@ -11,7 +11,7 @@
 namespace tributary {
 namespace {
 
-// Rows of IDX or NPY files, and their targets of others.
+// Rows of IDX or NPY files, with targets from other such files.
 class ArrayInput final : public InputRows {
  public:
   explicit ArrayInput(std::shared_ptr<const StoredRows> rows)
@@ -36,7 +36,8 @@ InputFiles FilesOf(const std::string& path,
   return InputFiles(std::move(paths));
 }
 
-// Whether the rows are those of the training data.
+// Checks that the rows have the shape, the kind of values and the number of
+// targets of the training data.
 absl::Status CheckRows(const StoredRows::Columns& columns,
                        const v1::Preprocessing& preprocessing) {
   const RawData& layout = columns.layout;

@@ -63,8 +63,8 @@ class CsvInput final : public InputRows {
   bool IsMissing(int column) const {
     return !table_.missing().empty() && missing_.Contains(fields_[column]);
   }
-  // Whether the current row is left out, as such rows were in training. Rows
-  // to predict are not: each has a prediction.
+  // Whether the current row is left out for a missing value, as in training.
+  // Rows to predict are never left out: each has a prediction.
   bool SkipsRow() const;
   absl::Status CheckWidth() const;
   absl::Status SkippedInTraining(int column) const;
@@ -76,8 +76,8 @@ class CsvInput final : public InputRows {
         CsvFieldError(CsvColumnText(header_, column), wanted, fields_[column]),
         hint));
   }
-  // When the fields seem to be separated by another character than those of
-  // the training data.
+  // Returns a hint when the fields seem to be separated by another character
+  // than those of the training data.
   std::string OtherDelimiterHint() const;
   bool LabelIsMissing() const {
     return missing_.Contains(fields_[label_]) &&
@@ -102,7 +102,7 @@ class CsvInput final : public InputRows {
   std::vector<Categories> categories_;
   int label_ = 0;
   int64_t skipped_ = 0;        // rows
-  int64_t first_skipped_ = 0;  // its line
+  int64_t first_skipped_ = 0;  // the line of the first
 };
 
 absl::Status CsvInput::Begin() {

@@ -19,13 +19,13 @@ class InputRows {
  public:
   virtual ~InputRows() = default;
 
-  // The next rows, at most `most`, before normalization; no rows: the end. They
-  // have targets if Options::labels, and else none (width 0).
+  // Returns the next rows, at most `most`, before normalization; no rows at the
+  // end. They have targets if InputOptions::labels is set, else none (width 0).
   virtual absl::StatusOr<RawData> Next(int64_t most) = 0;
 
-  // The positions of the last row that Next has returned which are new and from
-  // the file; end -1: all. The last samples of a text repeat positions of the
-  // sample before, or are padded.
+  // The positions of the last row that Next has returned that are new and come
+  // from the file; end -1 means all. The last samples of a text repeat
+  // positions of the sample before, or are padded.
   struct Positions {
     int64_t begin = 0;
     int64_t end = -1;
@@ -39,16 +39,16 @@ class InputRows {
 struct InputOptions {
   std::string path;
   bool labels = false;      // read the targets, too
-  std::string labels_path;  // of formats that keep them in a file of their own
-  // Files whose rows follow those of `path`; of a text, its next parts.
+  std::string labels_path;  // for formats with labels in another file
+  // Files whose rows follow those of `path`; for a text, its next parts.
   std::vector<std::string> more_paths;
   std::vector<std::string> more_labels;
   TargetKind kind = TargetKind::kClass;
   RowRange range;
-  // A category that the training data do not have is an error, or becomes a
-  // block of zeros with one warning for each column.
+  // A category that the training data do not have becomes a block of zeros,
+  // with one warning for each column. If false, it is an error.
   bool allow_unknown = false;
-  // Only of text. may_pad: a text shorter than a sample is padded at its end,
+  // Only for text. may_pad: a text shorter than a sample is padded at its end,
   // which changes nothing before it in a causal model; else it is an error.
   bool may_pad = false;
   int64_t stride = 0;  // 0: the length of a sample
@@ -63,7 +63,7 @@ struct InputOptions {
 absl::StatusOr<std::unique_ptr<InputRows>> OpenInput(
     const v1::Preprocessing& preprocessing, const InputOptions& options);
 
-// The readers behind it.
+// The readers that OpenInput chooses from.
 absl::StatusOr<std::unique_ptr<InputRows>> OpenCsvInput(
     const v1::Preprocessing& preprocessing, const InputOptions& options);
 absl::StatusOr<std::unique_ptr<InputRows>> OpenArrayInput(
@@ -74,10 +74,10 @@ absl::StatusOr<std::unique_ptr<InputRows>> OpenTextInput(
 absl::StatusOr<std::unique_ptr<InputRows>> OpenChainedInput(
     const v1::Preprocessing& preprocessing, const InputOptions& options);
 
-// The offsets that are taken off the numbers of the rows (RawData).
+// The offsets that are subtracted from the numbers of the rows (RawData).
 std::vector<double> OffsetsOf(const v1::Preprocessing& preprocessing);
 
-// Targets of no rows yet, for the rows of a batch.
+// Targets without rows, to which the rows of a batch are added.
 Targets EmptyTargets(const v1::Preprocessing& preprocessing,
                      const InputOptions& options);
 

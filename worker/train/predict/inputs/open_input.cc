@@ -19,7 +19,7 @@ std::vector<double> OffsetsOf(const v1::Preprocessing& preprocessing) {
 Targets EmptyTargets(const v1::Preprocessing& preprocessing,
                      const InputOptions& options) {
   Targets targets;
-  // Without labels a row has no values, which Dataset::Gather copies.
+  // Without labels, rows have targets of width 0: Dataset::Gather copies none.
   targets.kind = options.labels ? options.kind : TargetKind::kReal;
   targets.width = options.labels ? preprocessing.target_width() : 0;
   targets.class_names = {preprocessing.class_names().begin(),

@@ -12,9 +12,9 @@
 namespace tributary {
 namespace {
 
-// Samples of a text. With targets they are those that training would make of
-// it. Without, they follow each other without gap; the last one is moved back
-// so that it ends with the text.
+// Samples of a text. With targets, they are the samples that training would
+// make of it. Without targets, they follow each other without a gap; the last
+// one is moved back so that it ends with the text.
 class TextInput final : public InputRows {
  public:
   TextInput(const v1::Preprocessing& preprocessing, const InputOptions& options)
@@ -124,8 +124,8 @@ absl::Status TextInput::Drop(int64_t count) {
   return absl::OkStatus();
 }
 
-// The last sample of a text that is not a multiple of the length: the last
-// `length` tokens, or all there are and padding.
+// Makes the last sample of a text that is no multiple of length_: from the last
+// length_ tokens, or from all tokens and padding.
 absl::Status TextInput::FinishText(RawData* data) {
   const auto rest = static_cast<int64_t>(tokens_.size());
   std::vector<int32_t> sample = previous_;

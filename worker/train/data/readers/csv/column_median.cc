@@ -27,8 +27,8 @@ float NumberOf(uint32_t key) {
                                                       : ~key);
 }
 
-// Finds the values of two ranks of a column: first the upper half of their
-// keys, then the lower one.
+// Finds the two middle values of a column: first the upper half of their keys,
+// then the lower half.
 class MiddleValues {
  public:
   MiddleValues() : counts_(kBins) {}

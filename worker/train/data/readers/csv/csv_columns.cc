@@ -76,7 +76,8 @@ std::string Listing(const std::vector<std::string>& header, int num_columns) {
       header.size() > kShown ? ", ..." : "");
 }
 
-// No name, or the one that pandas makes of none.
+// True for an empty name and for the name that pandas gives to a column without
+// one.
 bool IsUnnamed(absl::string_view name) {
   return absl::StripAsciiWhitespace(name).empty() ||
          absl::StartsWith(name, "Unnamed: ");
@@ -177,7 +178,8 @@ class Resolver {
     return Ambiguous(position_used_, name_used_, position_field_);
   }
 
-  // Names of the header if it has them all, and positions if it has none.
+  // Takes `numbers` as names if the header has them all, and as positions if it
+  // has none of them.
   absl::StatusOr<std::vector<int>> FindNumbers(const std::string& text,
                                                const Numbers& numbers,
                                                const char* field) {
@@ -253,7 +255,7 @@ class Resolver {
   bool uses_words_ = false;
 };
 
-// The label and the features, in one order.
+// The columns of the label and of the features, in a fixed order.
 std::vector<int> UsedColumns(const CsvColumnRoles& roles) {
   std::vector<int> columns = {roles.label};
   columns.insert(columns.end(), roles.numeric.begin(), roles.numeric.end());
@@ -262,9 +264,9 @@ std::vector<int> UsedColumns(const CsvColumnRoles& roles) {
   return columns;
 }
 
-// How to let columns have any order: "; if the columns may have another order,
-// name all that are used, as in columns: {label: "y", numeric: ["a"]}". Empty:
-// a name does not mean one column.
+// A hint how to let columns have any order: "; if the columns may have another
+// order, name all that are used, as in columns: {label: "y", numeric: ["a"]}".
+// Returns "" if a name is empty or appears twice.
 std::string AnyOrderHint(const CsvColumnRoles& roles,
                          const std::vector<std::string>& header) {
   constexpr char kHint[] =

@@ -26,13 +26,13 @@ struct CsvColumnNames {
 struct CsvColumnRoles {
   int label = 0;
   std::vector<int> numeric;      // in the order of the job file
-  std::vector<int> categorical;  // likewise
+  std::vector<int> categorical;  // in the order of the job file
   // The field of the job file that names a column, as "columns.numeric.2".
   std::map<int, std::string> fields;
   // The job file uses a name of the header that is not a number.
   bool uses_words = false;
 
-  // Empty: the job file does not name the column.
+  // Returns "" if the job file does not name the column.
   std::string FieldOf(int column) const {
     const auto at = fields.find(column);
     return at == fields.end() ? "" : at->second;

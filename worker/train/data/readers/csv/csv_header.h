@@ -10,24 +10,24 @@
 
 namespace tributary {
 
-// True for a number, and for what consists of digits and their punctuation,
-// such as a date, a time or a number with a decimal comma.
+// True for a number, and for a text of digits and their punctuation, such as a
+// date, a time or a number with a decimal comma.
 bool LooksNumeric(absl::string_view text);
 
-// True if the first row names the columns for certain: in one of `columns` it
-// has a word, and the field below it, in `next`, is a number; and in none of
-// them it has a number. Categories can be both.
+// True if the first row certainly names the columns: in one of `columns` it has
+// a word above a number of the row `next`, and in none of them it has a number.
+// Categories prove nothing, because they can be words or numbers.
 bool HasWordAboveNumber(const std::vector<std::string>& first,
                         absl::Span<const absl::string_view> next,
                         absl::Span<const int> columns,
                         const MissingFields& missing);
-// The first field that looks like data: a number, a date, a missing value, or a
-// word that appears twice. Empty: there is none.
+// Returns the first field that looks like data: a number, a date, a missing
+// value, or a word that appears twice. Returns "" if there is none.
 std::string DataAmongNames(const std::vector<std::string>& first,
                            const MissingFields& missing);
 
-// For the message about a header that has `name`, which is data: "wanted a
-// header ..., got "5.1", which ...; if the file has no header, set ...".
+// Returns the message about a header in which `name` is data: "wanted a header
+// ..., got "5.1", which ...; if the file has no header, set ...".
 std::string NoHeaderText(absl::string_view name, absl::string_view why);
 
 }  // namespace tributary

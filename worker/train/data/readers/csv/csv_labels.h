@@ -20,7 +20,7 @@
 namespace tributary {
 
 // The labels of a table, which are words until the whole table is read. The
-// arguments of the constructor outlive it.
+// arguments of the constructor must outlive this object.
 class CsvLabels {
  public:
   CsvLabels(const InputFiles& files, const CsvOptions& options,
@@ -34,7 +34,8 @@ class CsvLabels {
   }
   // InvalidArgument, with the line of `rows`, for a missing label.
   absl::Status CheckThere(absl::string_view text, const CsvRows& rows) const;
-  // The number of a word of kClass or kBinary, in line `line` of a file.
+  // Adds a label of kClass or kBinary from line `line` of a file and returns
+  // the number of its word.
   int32_t Add(absl::string_view text, int file, int64_t line) {
     return words_.Add(text, file, line);
   }
@@ -44,10 +45,10 @@ class CsvLabels {
   absl::Status CheckWords() const;
 
   const WordList& words() const { return words_; }
-  // Class i has the i-th name: as the job lists them, or sorted by bytes.
-  // Empty: every label is a number.
+  // Returns the names of the classes, by class number: as the job lists them,
+  // or sorted by bytes. Empty if every label is a number.
   std::vector<std::string> Classes() const;
-  // The value of each word. An error for one that is not among the classes of
+  // Returns the value of each word. Fails if a word is not among the classes of
   // the training data.
   absl::StatusOr<std::vector<double>> Values(
       const std::vector<std::string>& classes) const;

@@ -18,14 +18,14 @@ struct CsvOptions {
   bool doubt_header = false;
   char delimiter = ',';
   CsvColumnNames columns;
-  RowRange range;  // counts the rows that are skipped, too
+  RowRange range;  // also counts rows that are skipped
   CsvMissing missing;
   std::vector<double> offsets = {};  // as in RawData
-  std::vector<std::string> classes;  // in order; empty: the labels, sorted
+  std::vector<std::string> classes;  // in order; empty: sorted labels
 };
 
-// The training file: which columns it has, and its words, which the test file
-// must use too.
+// The columns and the words of the training file, which the test file must use
+// too.
 struct CsvWords {
   std::vector<std::string> header;  // empty: the file has none
   int num_columns = 0;
@@ -43,9 +43,9 @@ struct CsvWords {
 // all are words, and class i is the i-th name of the options, or without names
 // the i-th sorted word (kBinary needs exactly two). Where missing values are
 // filled, their numbers are NaN until FillMissing. InvalidArgument with file,
-// line and column for a label that is missing or looks like that without being
-// one of the named classes, and for a field that is not a finite number where
-// one is needed.
+// line and column for a label that is missing, or looks missing and is not one
+// of the named classes, and for a field that is not a finite number where one
+// is needed.
 absl::StatusOr<RawData> ReadTrainingCsv(const InputFiles& files,
                                         const CsvOptions& options,
                                         TargetKind kind, CsvWords* words);

@@ -20,10 +20,10 @@ class CsvRows {
   CsvRows(InputFile* file, char delimiter)
       : file_(file), delimiter_(delimiter) {}
 
-  // The fields of the next row, valid until the next call; false at the end.
-  // InvalidArgument, with the line, for misplaced and unclosed quotes, for a
-  // carriage return outside of quotes, and for rows above 16 MiB; without a
-  // line for a file in another format.
+  // Reads the fields of the next row, which are valid until the next call.
+  // Returns false at the end. InvalidArgument, with the line, for misplaced and
+  // unclosed quotes, for a carriage return outside of quotes, and for rows
+  // above 16 MiB; without a line for a file in another format.
   absl::StatusOr<bool> Next(std::vector<absl::string_view>* fields);
 
   int64_t line() const { return line_; }  // where the row begins, from 1

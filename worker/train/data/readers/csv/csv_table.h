@@ -22,9 +22,9 @@
 
 namespace tributary {
 
-// Takes rows of which only some are in memory at a time. `rows` has numbers,
-// codes and, for kReal, targets; codes are numbers of words. label_words: for
-// the other kinds, the number of each row's label.
+// Takes the rows of a table, a part at a time. `rows` has numbers, codes and,
+// for kReal, targets; codes are numbers of words. label_words: for the other
+// kinds, the number of the word of each row's label.
 using CsvSink = std::function<absl::Status(
     const RawData& rows, absl::Span<const int32_t> label_words)>;
 
@@ -37,21 +37,22 @@ struct CsvMeanings {
 };
 
 // The rows of some files, with words numbered in the order of the files. The
-// arguments of the constructor outlive it.
+// arguments of the constructor must outlive this object.
 class CsvTable {
  public:
-  // With a sink the rows go there, and not into Finish's result.
+  // With a sink, the rows go to the sink and not into Finish's result.
   CsvTable(const InputFiles& files, const CsvOptions& options, TargetKind kind,
            CsvSink sink = nullptr);
 
   absl::Status Read();
   // Errors name a label that is not among `words`.
   absl::StatusOr<CsvMeanings> Meanings(const CsvWords& words) const;
-  // Replaces words by what they stand for. The table is empty afterwards.
+  // Replaces words by their values and returns the rows. The table is empty
+  // afterwards.
   absl::StatusOr<RawData> Finish(const CsvWords& words);
   CsvWords Words() const;
   // An error unless there are as many categorical columns as in training, and
-  // those that are found by their place have the same names.
+  // the columns that are found by their position have the same names.
   absl::Status CheckColumns(const CsvWords& words) const;
   // Adds a warning for each column with categories that `words` lacks.
   void ReportUnknown(const CsvWords& words,
@@ -68,24 +69,25 @@ class CsvTable {
   // Decides whether the header may be data. Returns the field that looks like
   // data, or nothing.
   std::string DataInHeader();
-  // Adds to `error`, which is about the columns, what may be wrong with the
-  // header.
+  // Appends a hint to `error`, which is about the columns: what may be wrong
+  // with the header.
   absl::Status ColumnsError(const absl::Status& error);
   absl::Status CheckWordsOfHeader() const;
-  // For a message about `place`: "t.csv: line 2: ...".
+  // Returns the error about text at `place` that is not UTF-8, as in "t.csv:
+  // line 2: ...".
   absl::Status NotUtf8Error(const std::string& place) const;
   absl::Status CheckUtf8(const WordList& words, int column) const;
   absl::Status HeaderError(absl::string_view name, absl::string_view why) const;
   bool RepeatsHeader() const;
-  // Reads the rows of the current file that are in the range. False: the range
-  // ends here.
+  // Reads the rows of the current file that are in the range. Returns false if
+  // the range ends in this file.
   absl::StatusOr<bool> ReadFile();
   absl::Status ReadRow();
   // Gives the rows to the sink.
   absl::Status Flush();
   absl::Status ReadNumber(int column);
   absl::Status ReadLabel(absl::string_view text);
-  // Whether a column of the current row that is used has no value.
+  // Whether a used column of the current row has no value.
   bool HasMissing() const;
   // `labels`: the value of each word of labels_.
   void FindGreatestLabel(const std::vector<double>& labels,

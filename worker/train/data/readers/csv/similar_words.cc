@@ -13,7 +13,7 @@
 namespace tributary {
 namespace {
 
-// ": "red" and " red" are two categories"; empty: there is no such pair.
+// Returns ": "red" and " red" are two categories", or "" without such a pair.
 std::string PairText(const std::vector<std::string>& words, const char* what) {
   absl::flat_hash_map<std::string, const std::string*> seen;
   std::string text;
