@@ -36,7 +36,7 @@ class TiledConvolution {
     }
   }
 
-  // In floats: the columns of a tile, then its outputs.
+  // Floats of scratch memory: the columns of a tile, then its outputs.
   int64_t scratch_size() const {
     return (columns_height() + c_.out_channels) * tile_columns();
   }

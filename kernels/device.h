@@ -66,8 +66,8 @@ class PinnedMemory {
   virtual ~PinnedMemory() = default;
 };
 // `memory` begins with a page and shares its last one with no other pinned
-// memory. nullptr: copies are staged as before, because the Ops are the host's
-// or the driver does not pin it.
+// memory. Returns nullptr when the Ops are the host's or the driver does not
+// pin the memory; copies are then staged as before.
 std::unique_ptr<PinnedMemory> PinMemory(Ops& ops, void* memory, size_t bytes);
 
 }  // namespace tributary

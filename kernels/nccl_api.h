@@ -41,7 +41,7 @@ class NcclApi {
   // whichever ranks that work waits for.
   virtual void Destroy(Comm comm) = 0;
   virtual void Abort(Comm comm) = 0;
-  virtual std::string LastError(Comm comm) = 0;  // null: without a communicator
+  virtual std::string LastError(Comm comm) = 0;  // `comm` may be null
 
   // NCCL runs the calls between these two as one, which starts at EndGroup.
   virtual Code BeginGroup() = 0;

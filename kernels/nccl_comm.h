@@ -83,10 +83,10 @@ class NcclComm {
   Transfer BeginReceive(float* data, int64_t n, int from);
   NcclOutcome Finish(Transfer* transfer);
 
-  // Closes the communicator once every rank has called this, or aborts it after
-  // close_micros. Only the destructor may be called afterwards. A rank with
-  // several communicators calls BeginClose on all of them first: ranks that
-  // close them in different orders would otherwise deadlock.
+  // Close closes the communicator once every rank has called it, or aborts it
+  // after close_micros. Only the destructor may be called afterwards. A rank
+  // with several communicators calls BeginClose on all of them first, since
+  // ranks that close them in different orders would otherwise deadlock.
   NcclOutcome BeginClose();
   NcclOutcome Close();
   void Abort();

@@ -36,7 +36,7 @@ struct SumAndUpdateVersion {
   int64_t (*run)(const OptimizerStep& step, const SumAndUpdate& call);
 };
 
-// Those for which this processor has the instructions, the fastest last.
+// The versions whose instructions this processor has, the fastest last.
 std::vector<SumAndUpdateVersion> SupportedSumAndUpdateVersions();
 const SumAndUpdateVersion& BestSumAndUpdateVersion();
 

@@ -15,8 +15,8 @@ struct Correlations {
 
   // out[o * out_row + p] = bias[o] + the sum over k < taps of
   // w[(o / 4 * taps + k) * 4 + o % 4] * x[offsets[k] + p],
-  // for o < 4 quads and p < n. Reads x and writes out in whole vectors, so
-  // beyond n.
+  // for o < 4 quads and p < n. Reads x and writes out in whole vectors, and so
+  // also beyond n.
   void (*apply)(int64_t n, int64_t taps, const int64_t* offsets, const float* x,
                 int64_t quads, const float* w, const float* bias, float* out,
                 int64_t out_row);

@@ -20,8 +20,8 @@ struct CrossEntropyCall {
   float scale;
 };
 
-// Whether there are class weights is decided outside the loops: a masked vector
-// load through a null pointer still costs hundreds of cycles.
+// The callers decide outside the loops whether there are class weights: a
+// masked vector load through a null pointer still costs hundreds of cycles.
 template <bool kWeighted>
 TRIBUTARY_INLINE float ClassWeight(const float* class_weights, int64_t c) {
   if constexpr (kWeighted) return class_weights[c];

@@ -8,7 +8,7 @@
 
 namespace TRIBUTARY_VERSION {
 
-// Takes the chunks of a pass; keeps the polynomial in registers.
+// Folds the chunks of a pass; keeps the ChunkFold's polynomial in registers.
 class Folding {
  public:
   static constexpr bool kFolds = TRIBUTARY_FOLD_BYTES > 0;
@@ -58,8 +58,8 @@ TRIBUTARY_TARGET __attribute__((noinline)) void SumOfChunk(
   }
 }
 
-// Elements [first, first + n). kDirect: the number of parts, whose sum stays in
-// registers; 0 for any other number.
+// Updates elements [first, first + n). kDirect: the number of parts when their
+// sum stays in registers (1 or 2); 0 for any other number.
 template <int kDirect, typename Rule, typename Indices>
 TRIBUTARY_TARGET TRIBUTARY_INLINE void UpdateElements(
     Indices indices, const OptimizerStep& p, const SumAndUpdate& call,

@@ -153,7 +153,7 @@ DeviceStatus Sum(cudaStream_t stream, const BatchNormShape& s, Term term,
 
 // A block's z index is a row, its y index a channel, and its threads go along
 // the pixels of a plane, so that no index needs a division. Calls use(channel,
-// element) for every element, where an element is a Vector.
+// element) for every element. In QuadsKernel an element is four floats.
 template <typename Use>
 __device__ void ForEachElement(const BatchNormShape& s, Use use) {
   for (int64_t r = blockIdx.z; r < s.rows; r += gridDim.z) {
@@ -248,7 +248,7 @@ struct Normalize {
   }
 };
 
-// The same with the scale from the variance.
+// Normalizes with the scale that follows from the variance.
 struct NormalizeWith : Normalize {
   float epsilon;
   const float* variance;

@@ -87,7 +87,7 @@ __device__ void Store(float x, float* to) { *to = x; }
 __device__ void Store(float x, uint16_t* to) { *to = Bfloat16Bits(x); }
 
 // One thread per output pixel and input channel writes the inputs under all
-// filter taps. kSide: of a square filter, or 0 for any filter.
+// filter taps. kSide: the side of a square filter, or 0 for any filter.
 template <int kSide, typename Element>
 __global__ void Im2ColKernel(Plane w, Planes planes, const float* x,
                              ColumnLayout to, Element* columns) {
@@ -121,9 +121,9 @@ __global__ void Im2ColKernel(Plane w, Planes planes, const float* x,
   });
 }
 
-// The output along one axis for which a filter tap covers an input, or a
-// negative number. shifted: the input's place in the padded image, less that of
-// the tap.
+// Returns the output along one axis for which a filter tap covers an input, or
+// a negative number if there is none. shifted: the input's place in the padded
+// image, less that of the tap.
 template <bool kUnitStride>
 __device__ int OutputOf(int shifted, int stride, int extent) {
   if (shifted < 0) return -1;
@@ -169,7 +169,7 @@ __global__ void Col2ImKernel(Plane w, Planes planes, const float* columns,
   });
 }
 
-// y, which starts at the tile: + bias. `out` may be y itself.
+// y = out + bias, where y starts at the tile. `out` may be y itself.
 __global__ void TileOutKernel(int pixels, Planes planes, const float* out,
                               ColumnLayout from, const float* bias,
                               ColumnLayout to, float* y) {

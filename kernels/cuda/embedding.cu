@@ -5,8 +5,8 @@
 namespace tributary {
 namespace {
 
-// dim: of Vectors. A block's threads along y take positions, and its threads
-// along x the columns.
+// dim: Vectors in a row. A block's threads along y take positions, and its
+// threads along x the columns.
 template <typename Vector>
 __global__ void EmbeddingKernel(int64_t count, int64_t dim, const int64_t* ids,
                                 const Vector* table, Vector* y) {

@@ -6,7 +6,7 @@
 
 namespace tributary {
 
-// What the kernels of embeddings share.
+// Code that the kernels of embeddings share.
 
 // The bag of position i: the last one that starts at or before i.
 __device__ inline int64_t BagOf(const EmbeddingBags& bags, int64_t i) {

@@ -124,8 +124,8 @@ __device__ void AddRun(int count, const int64_t* ids, const int* sorted,
   }
 }
 
-// dim: of Vectors. A block's threads along y take places of the sorted ids, and
-// its threads along x the columns.
+// dim: Vectors in a row. A block's threads along y take places of the sorted
+// ids, and its threads along x the columns.
 template <typename Vector, typename Source>
 __global__ void AddRunsKernel(int count, int64_t dim, const int64_t* ids,
                               const int* sorted, Source source,

@@ -38,8 +38,8 @@ DeviceStatus LaunchDropout(cudaStream_t stream, const DropoutStep& step,
                            const DropoutKey& key, int64_t rows, int64_t cols,
                            const float* x, float* y);
 
-// ---- column_sums.cu. scratch: ColumnSumScratchBytes of device memory, with
-// two sums for the parameters.
+// ---- column_sums.cu. scratch: ColumnSumScratchBytes of device memory, where
+// `sums` is 2 for LaunchLayerNormParameters and 1 for LaunchColumnSum.
 size_t ColumnSumScratchBytes(int64_t rows, int64_t cols, int sums);
 DeviceStatus LaunchColumnSum(cudaStream_t stream, int64_t rows, int64_t cols,
                              const float* x, float beta, float* out,
@@ -120,8 +120,8 @@ DeviceStatus LaunchDotInteractionBackward(cudaStream_t stream, int64_t batch,
                                           float* dx);
 
 // ---- embedding_backward.cu. scratch: EmbeddingBackwardScratchBytes of device
-// memory; `bags` for the gradient of bags, whose part of EmbeddingBagBackward
-// that adds to d_table is LaunchEmbeddingBagGradient.
+// memory, with `bags` for LaunchEmbeddingBagGradient, which is the part of
+// EmbeddingBagBackward that adds to d_table.
 size_t EmbeddingBackwardScratchBytes(int64_t count, bool bags);
 DeviceStatus LaunchEmbeddingBackward(cudaStream_t stream, int64_t count,
                                      int64_t dim, const int64_t* ids,

@@ -8,8 +8,8 @@
 
 namespace tributary {
 
-// The device code of convolutions, pooling, attention and batch norms: as
-// kernels/cuda/launchers.h.
+// The device code of convolutions, pooling, attention and batch norms, in the
+// same way as in kernels/cuda/launchers.h.
 
 // ---- convolution.cu: the parts of CudaConvolution
 // How the columns of a tile lie in memory: pixel p of sample s in row r is
@@ -86,7 +86,7 @@ DeviceStatus LaunchBatchNormBackward(cudaStream_t stream,
                                      const float* rstd, const float* dy,
                                      float keep, float* dx, float* dgamma,
                                      float* dbeta, double* scratch);
-// The same scratch, of BatchNormShape{rows, channels, pixels}.
+// scratch: BatchNormScratchBytes for the shape {rows, channels, pixels}.
 DeviceStatus LaunchChannelSum(cudaStream_t stream, const BatchNormShape& s,
                               const float* x, float beta, float* out,
                               double* scratch);

@@ -9,7 +9,7 @@
 namespace tributary {
 namespace {
 
-// RMSNorm, in the LayerNorm kernels: no mean, beta and dbeta, which are null.
+// In the LayerNorm kernels, mean, beta and dbeta are null for RMSNorm.
 __device__ float MeanOf(const float* mean, int64_t row) {
   return mean == nullptr ? 0.0f : mean[row];
 }
@@ -48,8 +48,8 @@ __global__ void SoftmaxBackwardKernel(int64_t rows, int64_t cols,
   }
 }
 
-// The statistics of the row at `in`; without `mean`, those around 0. All lanes
-// get both.
+// The statistics of the row at `in`; if `mean` is null, those around 0. All
+// lanes get both.
 struct Statistics {
   float center, scale;
 };

@@ -17,7 +17,7 @@ struct AttentionStrides {
 
 // y[b, t, h] = sum over keys s of softmax(scale q[b, t, h] . k[b, s, h]) times
 // v[b, s, h] (Vaswani et al. 2017). Keys past a sample's key length are masked,
-// and with `causal` also keys behind the query.
+// and with `causal` also keys after the query.
 struct AttentionShape {
   int64_t batch = 0;
   int64_t heads = 0;
@@ -26,7 +26,7 @@ struct AttentionShape {
   int64_t dim = 0;  // of a head, at most kMaxHeadDim
   bool causal = false;
   float scale = 1;
-  const int64_t* key_lengths = nullptr;  // [batch], from 1; or none
+  const int64_t* key_lengths = nullptr;  // [batch], from 1; or null
   AttentionStrides query;                // of q and dq
   AttentionStrides key;                  // of k, v, dk, dv
   AttentionStrides out;                  // of y and dy

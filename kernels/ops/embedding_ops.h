@@ -12,7 +12,7 @@ struct EmbeddingBags {
   int64_t num_ids = 0;  // of all bags together
   const int64_t* ids = nullptr;
   const int64_t* offsets = nullptr;  // [count + 1], the first is 0
-  const float* weights = nullptr;    // [num_ids] or none
+  const float* weights = nullptr;    // [num_ids] or null
   bool mean = false;                 // else the sum
 };
 

@@ -37,7 +37,7 @@ class ImageOps {
                        float* y, int32_t* argmax) = 0;
   virtual void MaxPoolBackward(const Window& w, int64_t planes, const float* dy,
                                const int32_t* argmax, float* dx) = 0;
-  // Padding counts as zeros, or not at all without count_include_pad.
+  // With count_include_pad, padding counts as zeros, otherwise not at all.
   virtual void AveragePool(const Window& w, bool count_include_pad,
                            int64_t planes, const float* x, float* y) = 0;
   virtual void AveragePoolBackward(const Window& w, bool count_include_pad,

@@ -9,7 +9,7 @@ struct CrossEntropyOptions {
   float label_smoothing = 0;
   // Rows with this label have no loss and no gradient.
   int64_t ignore_index = -100;
-  const float* class_weights = nullptr;  // [classes] or none
+  const float* class_weights = nullptr;  // [classes] or null
 };
 
 // The classes of one rank when logits are split by class: [first, first +

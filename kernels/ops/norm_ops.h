@@ -17,8 +17,8 @@ class NormOps {
   virtual void SoftmaxBackward(int64_t rows, int64_t cols, const float* y,
                                const float* dy, float* dx) = 0;
   // Computes the statistics in two passes over each row. mean, rstd: [rows].
-  // Without beta and mean, which are both null: RMSNorm (Zhang, Sennrich 2019),
-  // y = x rstd gamma, where rstd is 1 / sqrt(mean of x^2 + epsilon).
+  // When beta and mean are null, computes RMSNorm (Zhang, Sennrich 2019), y = x
+  // rstd gamma, where rstd is 1 / sqrt(mean of x^2 + epsilon).
   virtual void LayerNorm(int64_t rows, int64_t cols, float epsilon,
                          const float* x, const float* gamma, const float* beta,
                          float* y, float* mean, float* rstd) = 0;

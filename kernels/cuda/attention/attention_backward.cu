@@ -37,7 +37,7 @@ struct BackwardTiles {
 };
 
 // Turns dots of queries and keys into probabilities. query_at: where the
-// statistics of an element's query are. seen: whether it sees the key.
+// statistics of an element's query are. seen: whether the query sees the key.
 template <typename Shape, typename QueryAt, typename Seen>
 __device__ void Normalize(float scale, const float* logs,
                           const QueryAt& query_at, const Seen& seen,
@@ -139,7 +139,7 @@ __global__ void __launch_bounds__(kTileThreads, 2)
       __syncthreads();
       const int last_row = row + Shape::kWarpRows - 1;
       const int last = first + Shape::kTileCols - 1;
-      // No query of these sees a key of these.
+      // None of these queries sees any of these keys.
       if (s.causal && (kOfKeys ? last < row : first > last_row)) continue;
       const auto seen = [&](int i, int j) {
         const int own_row = row + TileRow() + 4 * i;

@@ -9,8 +9,8 @@ namespace tributary {
 // With kOfKeys a block's own rows are keys and values, the others queries and
 // their dy; without, the other way round.
 
-// The number of keys that a block's queries see; `past`: the row after its
-// last own row.
+// The number of keys that a block's queries see. past: the row after the
+// block's last own row.
 template <bool kOfKeys>
 __device__ int VisibleKeys(const AttentionShape& s, const AttentionHead& head,
                            int past) {
@@ -36,8 +36,8 @@ __device__ BackwardRows BackwardRowsAt(const AttentionShape& s,
           {kOfKeys ? q : k, kOfKeys ? dy : v}};
 }
 
-// Which others a block's own rows are compared with: those from `begin` to
-// `end`. visible: as VisibleKeys.
+// The range of other rows, from `begin` to `end`, that a block's own rows are
+// compared with. visible: as VisibleKeys.
 template <int kTileCols, bool kOfKeys>
 struct BackwardRange {
   __device__ BackwardRange(const AttentionShape& s, int own_first, int visible)

@@ -12,7 +12,7 @@ namespace tributary {
 
 struct AttentionCall {
   AttentionShape s;
-  bool rounded = false;  // operands of products to bfloat16
+  bool rounded = false;  // rounds operands of products to bfloat16
   bool quads = false;    // all rows allow 16-byte accesses
 };
 
@@ -35,7 +35,7 @@ DeviceStatus LaunchBackward(cudaStream_t stream, const AttentionCall& call,
 // ---- attention_tensor_forward.cu and attention_tensor_backward.cu: operands
 // rounded to bfloat16 and heads of at most kMaxTensorDim.
 inline constexpr int64_t kMaxTensorDim = 128;
-// Whether the device and the build have the instructions.
+// Sets *found to whether the device and the build have the instructions.
 DeviceStatus FindTensorCores(bool* found);
 DeviceStatus LaunchTensorForward(cudaStream_t stream, const AttentionCall& call,
                                  const AttentionForwardArrays& a);

@@ -5,8 +5,8 @@
 
 namespace tributary {
 
-// The machine instructions that the kernels of attention need and C++ has no
-// words for. Tensor cores multiply bfloat16 numbers from capability 8.0 on.
+// The machine instructions that the kernels of attention need and C++ cannot
+// express. Tensor cores multiply bfloat16 numbers from capability 8.0 on.
 
 // 2^x to within a relative error of 2^-22. Results below 2^-126 become 0.
 __device__ inline float Exp2(float x) {
@@ -25,8 +25,8 @@ __device__ inline uint32_t PackBfloat16(float low, float high) {
 }
 
 // Loads four 8 x 8 matrices of 16-bit numbers from shared memory. Lane l gives
-// the address of row l % 8 of matrix l / 8, and gets of each matrix the
-// elements 2 (l % 4) and the next of row l / 4.
+// the address of row l % 8 of matrix l / 8. The lane gets two elements of row
+// l / 4 of each matrix: element 2 (l % 4) and the next.
 __device__ inline void LoadMatrices(const uint16_t* row, uint32_t (&x)[4]) {
   const auto address = static_cast<uint32_t>(__cvta_generic_to_shared(row));
   asm volatile(

@@ -105,8 +105,8 @@ __device__ void StoreOwn(const AttentionCall& call,
   }
 }
 
-// The lane's two own rows: which of the others they belong with, from `low` on
-// and below `high`, and if they are queries, their statistics.
+// For each of the lane's two own rows: the other rows that it belongs with,
+// from `low` on and below `high`, and the statistics if it is a query.
 template <bool kOfKeys>
 struct LaneRows {
   __device__ LaneRows(const AttentionShape& s, int block_first, int warp_row,
@@ -131,8 +131,8 @@ struct LaneRows {
   float log[2] = {}, dot[2] = {};
 };
 
-// Whether every query sees every key, of the warp's own rows and a group of the
-// others. row, at: the first own row and the first of the group.
+// True when each query sees each key, among the warp's own rows and a group of
+// the others. row, at: the first own row and the first of the group.
 template <bool kOfKeys>
 __device__ bool AllSeen(const AttentionShape& s, int row, int at, int queries,
                         int visible) {
@@ -158,9 +158,9 @@ __device__ void HideUnseen(const int (&low)[2], const int (&high)[2], int at,
   }
 }
 
-// Turns dots of queries and keys into probabilities, and the gradients of these
-// into those of the scores. log_at and dot_at: the statistics of an element's
-// query.
+// Turns dots of queries and keys into probabilities, and the gradients of the
+// probabilities into those of the scores. log_at and dot_at: the statistics of
+// an element's query.
 template <typename LogAt, typename DotAt>
 __device__ void NormalizeAndDifferentiate(float power_scale, float scale,
                                           const LogAt& log_at,
@@ -224,7 +224,7 @@ __global__ void __launch_bounds__(kBlock, kDim <= 64 ? 3 : 2)
       for (int group = 0; group < kOthers; group += kGroup) {
         const int at = first + group;
         if (at >= walk.end) break;
-        // No query of these sees a key of these.
+        // None of these queries sees any of these keys.
         if (s.causal &&
             (kOfKeys ? at + kGroup <= row : at >= row + kWarpRows)) {
           continue;

@@ -70,7 +70,7 @@ __device__ void LoadLeft(const uint16_t* tile, int d, uint32_t (&a)[4]) {
                a);
 }
 
-// The left operand from a product's 16 x 16 part.
+// Makes the left operand of a product from a 16 x 16 part of another product.
 __device__ inline void PackLeft(const float (&left)[4], const float (&right)[4],
                                 uint32_t (&a)[4]) {
   a[0] = PackBfloat16(left[0], left[1]);

@@ -181,8 +181,8 @@ DeviceStatus Launch(cudaStream_t stream, const AttentionCall& call,
 
 }  // namespace
 
-// Code for an earlier capability than 8.0 may also be compiled anew for a later
-// device; it stays without tensor cores.
+// Code for a capability below 8.0 may be compiled again for a later device, but
+// it still does not use tensor cores.
 DeviceStatus FindTensorCores(bool* found) {
   cudaFuncAttributes attributes{};
   DeviceStatus status =

@@ -10,8 +10,8 @@
 
 namespace tributary {
 
-// What the kernels of attention share: the part of a block, loads and stores of
-// rows, exponentials.
+// Code that the kernels of attention share: the part of a block, loads and
+// stores of rows, exponentials.
 
 inline constexpr float kLog2OfE = 1.44269504f;
 
@@ -36,8 +36,9 @@ __device__ inline AttentionHead AttentionHeadAt(const AttentionShape& s,
           static_cast<int>(keys)};
 }
 
-// The block that is `part`-th to start, of ceil(rows / tile) per head. Blocks
-// with much work start first: with `last_first` those of the last rows.
+// The block that starts as number `part`, where each head has ceil(rows / tile)
+// blocks. Blocks with much work start first: with `last_first` those of the
+// last rows.
 struct AttentionPart {
   int64_t head;
   int first;  // row
@@ -85,8 +86,8 @@ __device__ inline void StoreFour(const float4& four, bool quads, int d, int dim,
 }
 
 // Calls store(o, r, d, four) for rows [first, first + kCount) of each operand o
-// in groups of four elements, zeros outside the operand. With `quads` up to
-// kMost loads are under way at a time.
+// in groups of four elements, which are zeros outside the operand. With `quads`
+// up to kMost loads are under way at a time.
 template <int kCount, int kDim, int kBlock, int kMost, int kOperands,
           typename Store>
 __device__ void ForEachFour(const AttentionRows (&operands)[kOperands],
@@ -147,7 +148,7 @@ __device__ inline int SeenKeys(const AttentionShape& s, int keys, int query) {
   return s.causal && query < keys ? query + 1 : keys;
 }
 
-// The shared memory that a block may have.
+// Gets the bytes of shared memory that a block may have.
 inline DeviceStatus SharedLimit(int* bytes) {
   int device = 0;
   if (DeviceStatus status = CudaStatus(cudaGetDevice(&device)); !status.ok()) {

@@ -9,8 +9,8 @@
 namespace tributary {
 namespace {
 
-// By name, then in the CUDA toolkit of the build. Both versions have the calls
-// used here.
+// The libraries are tried in this order: by name, then in the CUDA toolkit of
+// the build. Both versions have the calls used here.
 constexpr const char* kLibraries[] = {
     "libcublas.so.13",
     "libcublas.so.12",

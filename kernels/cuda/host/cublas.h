@@ -30,8 +30,8 @@ struct Product {
 // program.
 class Cublas {
  public:
-  // nullptr with the reason when cuBLAS can't be loaded. Its work goes to
-  // `stream`.
+  // Returns nullptr with the reason when cuBLAS can't be loaded. The products
+  // are enqueued on `stream`.
   static std::unique_ptr<Cublas> Open(cudaStream_t stream,
                                       std::string* why_not);
   ~Cublas();
@@ -41,7 +41,7 @@ class Cublas {
   // The version, such as 130100 for 13.1.0.
   int version() const { return version_; }
 
-  // In true float32.
+  // Multiplies in true float32.
   DeviceStatus Multiply(const Product& p, const float* a, const float* b,
                         float* c);
   // The same for bfloat16 operands, stored as the upper halves of floats. Sums

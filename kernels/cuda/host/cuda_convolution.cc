@@ -14,14 +14,14 @@ namespace {
 constexpr int64_t kTileColumns = 1 << 16;
 constexpr int64_t kTileFloats = 1 << 25;
 
-// Eight elements are 16 bytes of bfloat16, which tensor cores want rows to
-// start at.
+// Tensor cores want each row to start at a multiple of 16 bytes, which are
+// eight bfloat16 elements.
 int64_t RoundUp(int64_t n, int64_t multiple) {
   return (n + multiple - 1) / multiple * multiple;
 }
 
 // Whether a product of n columns keeps the device busy: cuBLAS computes 64 or
-// 128 columns at a time, so that few columns more than that waste work.
+// 128 columns at a time, so a few more columns than that waste work.
 bool FillsTiles(int64_t n) {
   return n % 64 == 0 || 4 * n >= 3 * RoundUp(n, 128);
 }
@@ -62,7 +62,7 @@ ColumnLayout CudaConvolution::LayoutOf(int64_t samples, int64_t pixels) const {
   return {RoundUp(samples * sample, 8), sample};
 }
 
-// Sums per sample spare a copy of dy, and of x if it is direct, but write the
+// Summing per sample saves a copy of dy, and of x if direct_, but writes the
 // filters' gradients once per sample.
 bool CudaConvolution::sums_by_sample() const {
   if (rounds_ || !batched_) return false;

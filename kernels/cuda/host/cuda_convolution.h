@@ -8,11 +8,11 @@
 
 namespace tributary {
 
-// One convolution of `rows` samples as matrix products, as TiledConvolution
-// (kernels/convolution_tiles.h), with what a device can do besides: one call
-// multiplies all samples of a tile straight from and to the images where their
-// planes are large, and a 1 x 1 convolution needs no columns at all. The order
-// of all sums depends only on the convolution and the number of rows.
+// One convolution of `rows` samples as matrix products, like TiledConvolution
+// (kernels/convolution_tiles.h), with two additions: where planes are large,
+// one call multiplies all samples of a tile straight from and to the images,
+// and a 1 x 1 convolution needs no columns at all. The order of all sums
+// depends only on the convolution and the number of rows.
 class CudaConvolution {
  public:
   CudaConvolution(CudaOps& ops, const Convolution& c, int64_t rows);
@@ -34,28 +34,29 @@ class CudaConvolution {
     ColumnLayout layout;
     int64_t columns() const { return samples * layout.sample; }
   };
-  // The rows of a matrix per sample.
+  // A matrix for each sample, and how they lie in memory.
   template <typename Element>
   struct Matrices {
     const Element* data;
     ColumnLayout layout;
   };
 
-  // Float or, for bfloat16, uint16_t: the type of the operands of products.
+  // Element: the type of the operands of products, float or uint16_t
+  // (bfloat16).
   template <typename Element>
   void ForwardOf(const float* x, const float* weight, const float* bias,
                  float* y, float* scratch);
   template <typename Element>
   void BackwardOf(const float* x, const float* weight, const float* dy,
                   float* dx, float beta, float* d_weight, float* scratch);
-  // d_weight from all samples of a tile in one sum, or per sample.
+  // Compute d_weight from all samples of a tile in one sum, or per sample.
   template <typename Element>
   void DifferentiateWeight(const Tile& tile, const Element* dy,
                            const Element* columns, float beta, float* d_weight);
   void DifferentiateWeightBySample(const Tile& tile, const float* dy,
                                    const Matrices<float>& columns, float beta,
                                    float* d_weight, float* partial);
-  // dx from dy, through the columns unless the planes are the columns.
+  // Computes dx from dy, through the columns unless the planes are the columns.
   template <typename Element>
   void DifferentiateInput(const Tile& tile, const Matrices<Element>& weight,
                           const Matrices<Element>& dy, float* dx,

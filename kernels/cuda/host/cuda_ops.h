@@ -50,7 +50,7 @@ class CudaOps final : public Ops {
   double* Scratch(size_t bytes);
   // The same for a second array, which holds the operands of a product.
   uint16_t* Operands(size_t bytes);
-  // Gemm of bfloat16 operands, whose rows have lengths of p.
+  // Gemm of bfloat16 operands whose rows have the lengths that p gives.
   void MultiplyRounded(const Product& p, const uint16_t* a, const uint16_t* b,
                        float* c);
   // Grows an array to `bytes`; its contents are lost.

@@ -45,7 +45,7 @@ void CudaOps::Gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n,
   p.row_a = PaddedRow(cols_a);
   p.row_b = PaddedRow(cols_b);
   const bool pads = PadsC(p);
-  // Where c has padded rows, b has as many columns (rows, if transposed).
+  // If c has padded rows, b has as many columns (rows, if transposed).
   const int64_t more_b = pads && transpose_b ? PaddedRow(n) - n : 0;
   const int64_t size_a = rows_a * p.row_a, size_b = rows_b * p.row_b;
   uint16_t* const of_a =
@@ -62,9 +62,9 @@ void CudaOps::Gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n,
   MultiplyRounded(p, of_a, of_b, c);
 }
 
-// A c with rows of an odd length is computed in padded rows, some rows at a
-// time, which are then copied. The product is of the padded size, too: cuBLAS
-// has no fast kernel for an odd one, whatever the distance of the rows.
+// If PadsC, c is computed in padded rows, some rows at a time, which are then
+// copied. The product has the padded size, too: cuBLAS has no fast kernel for
+// the unpadded size, whatever the distance of the rows.
 void CudaOps::MultiplyRounded(const Product& p, const uint16_t* a,
                               const uint16_t* b, float* c) {
   if (!PadsC(p)) {

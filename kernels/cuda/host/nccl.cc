@@ -17,7 +17,7 @@ namespace {
 
 static_assert(sizeof(NcclId) == sizeof(ncclUniqueId));
 
-// By name, then in the CUDA toolkit of the build.
+// Tried in this order: by name, then in the CUDA toolkit of the build.
 constexpr const char* kLibraries[] = {
     "libnccl.so.2",
     TRIBUTARY_CUDA_LIBRARY_DIR "/libnccl.so.2",

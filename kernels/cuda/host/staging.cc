@@ -40,7 +40,7 @@ Staging::~Staging() {
 
 namespace {
 
-// Below this size asking costs more than staging.
+// Below this size, asking whether memory is pinned costs more than staging.
 constexpr size_t kLeastDirect = 64 << 10;
 
 bool IsPinned(const void* byte) {
