@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast a server sums contributions and updates weights, beside the memory's
-// speed in the same interleaved run (docs/benchmarks.md). Prints for each
-// optimizer, for 2 and 8 contributions in float32 and for each instruction set
-// of this processor, the median over all rounds of
+// Measures how fast a server sums contributions and updates weights, beside the
+// memory's speed in the same interleaved run (docs/benchmarks.md). Prints for
+// each optimizer, for 2 and 8 contributions in float32 and for each instruction
+// set of this processor, the median over all rounds of
 //   ms       one step of 16Mi weights on one thread, in processor time, which
 //            other processes on the same cores change less than the time of day
 //   GB/s     bytes that a single pass reads and writes / time: 4 for each
@@ -143,7 +143,7 @@ std::vector<OptimizerOptions> Optimizers() {
   return all;
 }
 
-// The medians' samples of one row of the table.
+// The measurements of one row of the table, which prints their medians.
 struct Row {
   double bytes = 0;
   std::vector<double> seconds, ratios;

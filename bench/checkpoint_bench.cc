@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// One server's checkpoint of a 64 MB model under Adam (192 MB on disk): written
-// and synced to disk, and read. The limits of both are a plain write and fsync
-// of as many bytes, and their checksum alone. The directory is $TMPDIR, or
-// /tmp.
+// Measures one server's checkpoint of a 64 MB model under Adam (192 MB on
+// disk): writing it, with a sync to disk, and reading it. The limits of both
+// are a plain write and fsync of as many bytes, and their checksum alone. The
+// directory is $TMPDIR, or /tmp.
 #include <benchmark/benchmark.h>
 #include <unistd.h>
 
@@ -58,7 +58,7 @@ struct Model {
   }
 };
 
-// With the argument 1, for a manifest with a keyed checksum.
+// The argument 1 adds the digests for a manifest with a keyed checksum.
 void BM_WriteShardFile(benchmark::State& state) {
   const Folder folder;
   const Model model;

@@ -179,7 +179,7 @@ void BM_TakeOver(benchmark::State& state) {
   record.loss = 0.123456789;
   record.samples = 64;
   record.seconds.step = 0.00123456789;
-  // RunDirectory::AddSteps also writes the unused files for TensorBoard.
+  // Not by RunDirectory::AddSteps, which also writes files for TensorBoard.
   std::ofstream lines(folder.path() + "/metrics.jsonl", std::ios::app);
   const int64_t steps = state.range(0);
   for (record.step = 1; record.step <= steps - 5000; ++record.step) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast gradients are encoded and decoded: bytes of float32 per second, of
-// one thread, in runs as the client and the server use them.
+// Measures how fast gradients are encoded and decoded: bytes of float32 per
+// second on one thread, in runs as the client and the server use them.
 #include <benchmark/benchmark.h>
 
 #include <cmath>

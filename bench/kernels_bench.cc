@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How close the CPU's loops come to the memory's speed, and its matrix products
-// to the processor's. Compare with BM_Triad and BM_Gemm of the same run.
+// Shows how close the CPU's loops come to the memory's speed, and its matrix
+// products to the processor's. Compare with BM_Triad and BM_Gemm of the same
+// run.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>

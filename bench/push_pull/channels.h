@@ -30,7 +30,7 @@ struct Measured {
   static Measured Decode(const std::string& bytes);
 };
 
-// How bytes are moved. A server tells its address over the wire and learns
+// A way to move bytes. A server tells its address over the wire and learns
 // those of all servers; "begin" and "end" bound what it measures. A worker
 // learns the addresses, warms up, tells that it is ready, and measures after
 // "begin".
@@ -48,8 +48,8 @@ class Channel {
 const Channel& RawTcp();
 
 // ParameterClient and ParameterServer with SGD: the weights have `bytes` bytes
-// in blocks of a chunk, spread over the servers. Training is left out, nothing
-// else. The bytes travel over gRPC or through shared memory.
+// in blocks of a chunk, spread over the servers. Only training is left out. The
+// bytes travel over gRPC or through shared memory.
 const Channel& OverGrpc();
 const Channel& OverSharedMemory();
 
@@ -59,7 +59,7 @@ void ServeMeasured(Wire& wire);
 void DriveMeasured(const Work& work, Wire& wire,
                    const std::function<void()>& step);
 
-// Runs a measurement in new processes; the workers' results first.
+// Runs a measurement in new processes. Returns the workers' results first.
 std::vector<Measured> Measure(const Channel& channel, const Work& work);
 
 }  // namespace tributary::bench

@@ -59,7 +59,7 @@ struct Arguments {
   int pings = 3000;
   std::vector<std::string> shapes = {"1x1", "2x1", "2x2", "4x4"};
   std::vector<size_t> chunks_kib = {256, 512, 1024, 2048, 4096};
-  std::string alone;  // a channel's name; empty: all
+  std::string alone;  // a channel's name; empty: all channels
 };
 
 // Every round measures these channels in this order. The first is the limit

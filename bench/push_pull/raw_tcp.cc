@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The limit: what one process moves to another over TCP and back.
+// The limit of the other channels: TCP from one process to another and back.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>

@@ -108,7 +108,7 @@ class TributaryChannel final : public Channel {
       sent.push_back(gradients[p].data());
       received.push_back(weights[p].data());
     }
-    // In the order of the backward pass, from all servers alike.
+    // The blocks in the order of the backward pass, from each server in turn.
     std::vector<const Block*> blocks;
     const PartitionPlan& partition = client->partition();
     for (size_t i = 0; static_cast<int>(blocks.size()) < partition.num_blocks();

@@ -213,8 +213,9 @@ class Workers {
     }
   }
 
-  // Contributions that the server has counted. Reads the answers that have
-  // arrived meanwhile: gRPC sends and receives while somebody waits here.
+  // Returns the contributions that the server has counted. Also reads the
+  // answers that have arrived: gRPC sends and receives while somebody waits
+  // here.
   uint64_t Counted() {
     void* tag = nullptr;
     bool ok = false;
