@@ -43,7 +43,7 @@ std::unique_ptr<SessionBinding> Join(
                       .metrics_token_file = metrics_token_file},
                      *access);
   RaiseUnlessOk(pages.status(), "join");
-  // Its lines look like those of the other processes.
+  // Makes log lines that look like those of the other processes.
   RaiseUnlessOk(SetUpLog({.role = "worker"}), "join");
   auto session =
       SessionBinding::Join({.coordinator = coordinator,

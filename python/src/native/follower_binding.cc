@@ -64,7 +64,7 @@ class FollowerBinding {
     return parameters;
   }
 
-  // The oldest and the newest version, and the tensors, flat.
+  // Returns the oldest and the newest version, and the tensors, flat.
   std::tuple<int64_t, int64_t, std::vector<Floats>> Read(int64_t min_version) {
     absl::StatusOr<Follower::Weights> weights =
         absl::CancelledError("not read");

@@ -47,16 +47,16 @@ class SessionBinding {
   uint64_t gradient_moves() const { return session_->gradient_moves(); }
   Session::Traffic traffic() const { return session_->traffic(); }
 
-  // declaration: without parameters and weights.
+  // `declaration` has no parameters and no weights: Start adds them.
   void Start(std::vector<Parameter> parameters,
              Session::Declaration declaration);
   // The memory of Session::gradient, flat. Valid while this object lives.
   NumpyFloats Gradient(int parameter);
   void SetData(DataStretch data);
-  // The epoch of the next step, and the rows of it that have been taken; before
-  // SetData and the course of a checkpoint: nullopt.
+  // Returns the epoch of the next step and how many of its rows have been
+  // taken; nullopt until SetData or a checkpoint gives the course.
   std::optional<std::pair<int64_t, int64_t>> Position() const;
-  // As DataCourse::StepsOf, once the course is known.
+  // As DataCourse::StepsOf, once the course is known; 0 before.
   int64_t StepsOf(int64_t epochs) const;
   Session::Next BeginStep(const Session::StepStart& start);
   bool IsUnchanged(int parameter) const;
@@ -68,7 +68,7 @@ class SessionBinding {
   void Cancel(const std::string& why);
 
  private:
-  // Raises in a forked process and for a parameter that was not declared.
+  // Raise in a forked process and for a parameter that was not declared.
   void CheckProcess(absl::string_view method) const;
   void CheckParameter(int parameter, absl::string_view method) const;
   // Runs `call`, which Ctrl-C cancels.

@@ -31,7 +31,7 @@ class Waits {
   void RunCalls();  // the thread
 
   absl::Mutex mu_;
-  // The call to make; null: none.
+  // The call to make; null when there is none.
   const absl::FunctionRef<void()>* call_ ABSL_GUARDED_BY(mu_) = nullptr;
   bool ended_ ABSL_GUARDED_BY(mu_) = false;
   std::thread thread_;  // started by the first call that needs it
