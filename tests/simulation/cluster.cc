@@ -49,7 +49,7 @@ bool Cluster::IsServer(const Process* process) const {
 
 void Cluster::Boot(int64_t start_step) {
   ++job_id_;
-  kept_.reset();  // a job has its own
+  kept_.reset();  // each job has its own state
   StartCoordinator(start_step, 0, nullptr);
   for (int s = 0; s < scenario_.servers; ++s) StartServer(s, false);
   for (int w = 0; w < scenario_.workers; ++w) StartWorker(w, true);

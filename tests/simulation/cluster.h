@@ -25,7 +25,7 @@ class Cluster {
           const std::function<void(const std::string&)>& trace);
   ~Cluster() { network_.Close(); }
 
-  // The next event and what follows from it; false when there is none.
+  // Runs the next event and what follows from it; false when there is none.
   bool Step();
 
   // Starts all processes of a job that continues from this step.
@@ -34,7 +34,7 @@ class Cluster {
   void StartWorker(int index, bool wants_place);
 
   void Crash(Process* process, const Mishap& mishap);
-  // Another coordinator continues from the saved state.
+  // Ends the coordinator. Later another one continues from the saved state.
   void CrashCoordinator(const Mishap& mishap);
   // Ends all processes and resumes the job from its newest whole checkpoint.
   void PowerCut();
@@ -44,7 +44,7 @@ class Cluster {
   Network& network() { return network_; }
   Disk& disk() { return disk_; }
   SimulatedCoordinator* coordinator() const { return coordinator_; }
-  // The living ones.
+  // The living servers and workers.
   std::vector<SimulatedServer*> Servers() const { return Living(servers_); }
   std::vector<SimulatedWorker*> Workers() const { return Living(workers_); }
   // Changes when the job is resumed.
@@ -87,7 +87,7 @@ class Cluster {
   uint64_t job_id_ = 0;
   int64_t start_step_ = 0;
   std::optional<v1::CoordinatorState> kept_;  // saved by the coordinator
-  Fibers fibers_;  // ends before the processes, which they use
+  Fibers fibers_;  // destroyed before the processes they use
 };
 
 }  // namespace tributary::simulation

@@ -33,7 +33,7 @@ class FibersTest : public ::testing::Test {
     FibersTest* const test_;
   };
 
-  // Until nothing happens any more.
+  // Runs until nothing happens any more.
   void Run() {
     fibers_.Settle();
     while (world_.Step()) fibers_.Settle();
@@ -112,7 +112,7 @@ TEST_F(FibersTest, DeathEndsEveryThread) {
     SleepSteadily(absl::Hours(1));
     ADD_FAILURE();
   });
-  // This one is in the destructor already.
+  // This thread is in the destructor already.
   fibers_.Start(&process_, [&] {
     const Joins joins{this, Thread([] { SleepSteadily(absl::Hours(1)); })};
   });

@@ -96,7 +96,7 @@ TEST(MutationTest, TheSimulatorFindsEveryPlantedDefect) {
   }
 }
 
-// Without a defect it must find nothing.
+// Without a defect the simulator must find nothing.
 TEST(MutationTest, WithoutADefectEverySeedPasses) {
   const testing::ProcessResult result = SimulateMutated("", 1, 200);
   EXPECT_EQ(result.exit_code, 0) << result.output;

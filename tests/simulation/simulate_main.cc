@@ -32,7 +32,7 @@ struct Options {
   int max_failures = 1;
 };
 
-// For the report when a failed check ends the process.
+// SayWhichSeed reports it when a failed check ends the process.
 std::atomic<uint64_t> current_seed{0};
 
 void SayWhichSeed(int signal) {

@@ -68,8 +68,8 @@ void Simulation::CutOff(Process* process, const Mishap& mishap) {
   if (ways != 1) network_.Cut(other, process, until);
 }
 
-// With backup workers the others must go on while one is stopped, if nothing
-// else disturbs them.
+// Checks that in a job with backup workers the others go on while one is
+// stopped, if nothing else disturbs them.
 void Simulation::WatchOthers(const Mishap& pause) {
   const Scenario& scenario = cluster_.scenario();
   const Adversity& network = scenario.adversity;
@@ -91,7 +91,7 @@ void Simulation::WatchOthers(const Mishap& pause) {
   world_.After(half, nullptr, World::Kind::kIdle, [this, half] {
     const int64_t version = LeastVersion();
     const uint64_t epoch = cluster_.coordinator()->PlanEpoch();
-    if (version <= 0 || epoch == 0) return;  // it begins
+    if (version <= 0 || epoch == 0) return;  // the job still begins
     world_.After(half - 1, nullptr, World::Kind::kIdle, [this, version, epoch] {
       if (cluster_.coordinator()->over() ||
           cluster_.coordinator()->PlanEpoch() != epoch ||
@@ -171,7 +171,7 @@ void Simulation::Inflict(const Mishap& mishap) {
       cluster_.coordinator()->control().RequestStop();
       break;
     case kAskCheckpoint:
-      // Refused where the job writes none, or has no plan.
+      // Refused if the job writes no checkpoints or has no plan.
       (void)cluster_.coordinator()->control().calls().TakeCheckpoint(
           v1::TakeCheckpointRequest());
       break;
@@ -182,7 +182,7 @@ void Simulation::Inflict(const Mishap& mishap) {
   if (mishap.spare) StartSpare(mishap.kind, process);
 }
 
-// Another process wants the place of one that is alive but may seem lost.
+// Starts another process for the place of one that is alive but may seem lost.
 void Simulation::StartSpare(Mishap::Kind kind, const Process* process) {
   using enum Mishap::Kind;
   const bool is_server = kind == kPauseServer || kind == kCutServer;

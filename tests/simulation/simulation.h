@@ -12,7 +12,7 @@ namespace tributary::simulation {
 
 // The result of simulating one seed.
 struct Outcome {
-  std::string violation;  // the first violated invariant; empty: none
+  std::string violation;  // the first violated invariant, or empty
   std::string end;        // "done after step 12", or the job's last error
   int64_t events = 0;
   int64_t micros = 0;   // simulated time

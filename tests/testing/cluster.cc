@@ -75,7 +75,7 @@ std::unique_ptr<ParameterClient> Cluster::Connect(
        .incarnation = 1,
        .step_timeout = step_timeout,
        .on_waiting = nullptr,
-       // Every other rank without a thread.
+       // Every other rank has no network thread.
        .for_tests = {.thread_from_bytes = rank % 2 == 0 ? 0 : 1 << 30,
                      .delay_micros = std::move(delay_micros)}});
   TRIBUTARY_EXPECT_OK(client);

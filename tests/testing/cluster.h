@@ -50,8 +50,8 @@ class Cluster {
   std::unique_ptr<ParameterClient> Connect(
       uint32_t rank, std::function<int64_t()> delay_micros = nullptr,
       absl::Duration step_timeout = absl::Seconds(30));
-  // With memory for gradients, which the client shares once it has read its
-  // progress.
+  // Connects a client with memory for gradients, which it shares once it has
+  // read its progress.
   std::unique_ptr<ParameterClient> Connect(uint32_t rank,
                                            std::shared_ptr<SharedArena> memory);
 

@@ -22,8 +22,8 @@ class ContributionLedger {
 
   explicit ContributionLedger(const Options& options);
 
-  // A contribution was counted, or acknowledged as a repetition of a counted
-  // one.
+  // Record that a contribution was counted, or acknowledged as a repetition of
+  // a counted one.
   absl::Status Counted(uint32_t rank, uint64_t incarnation, int64_t step);
   absl::Status Repeated(uint32_t rank, uint64_t incarnation, int64_t step);
   // From here on no earlier incarnation of the rank may be counted.
@@ -33,7 +33,8 @@ class ContributionLedger {
   // earlier contribution to a still open step was dropped.
   void MayComeAgain(uint32_t rank, uint64_t incarnation);
 
-  // Number of the rank's counted steps; with may_skip, the step after its last.
+  // Number of the rank's counted steps; with may_skip, the step after the last
+  // counted one.
   int64_t steps(uint32_t rank) const { return ranks_[rank].next; }
 
  private:

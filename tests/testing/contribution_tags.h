@@ -28,9 +28,9 @@ class ContributionTags {
 
   void Fill(uint32_t rank, int64_t step, absl::Span<float> gradient) const;
 
-  // For contributions that are applied one by one: the number of each rank's
-  // steps in these weights. Internal when a contribution counts twice, a rank's
-  // contributions have a gap, or the counter disagrees.
+  // For contributions that are applied one by one: returns the number of each
+  // rank's steps in these weights. Internal when a contribution counts twice, a
+  // rank's contributions have a gap, or the counter disagrees.
   absl::StatusOr<std::vector<int64_t>> StepsIn(
       absl::Span<const float> weights) const;
 

@@ -14,8 +14,8 @@ struct ProcessResult {
 // Runs a program until it exits, without a terminal and with empty stdin.
 ProcessResult RunProcess(const std::vector<std::string>& command);
 
-// Runs a command that trains into the new folder `run`; again, if the job has
-// left out a checkpoint, as jobs do whose disk is slower than their steps.
+// Runs a command that trains into the new folder `run`. Runs it again if the
+// job left out a checkpoint, because its disk was slower than its steps.
 ProcessResult RunWithEveryCheckpoint(const std::vector<std::string>& command,
                                      const std::string& run);
 

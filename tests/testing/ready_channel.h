@@ -13,8 +13,8 @@
 
 namespace tributary::testing {
 
-// A DataChannel that is connected. Its first attempt to connect has 50 ms,
-// which a busy machine may miss, and a call that does not wait fails with it.
+// Returns a DataChannel that is connected. Its first attempt to connect has 50
+// ms, which a busy machine may miss; a call that does not wait would then fail.
 inline std::shared_ptr<grpc::Channel> ReadyChannel(
     const std::string& address,
     const std::shared_ptr<grpc::ChannelCredentials>& credentials = nullptr) {

@@ -28,7 +28,7 @@ class ReferenceRun {
     int workers = 1;
     OptimizerOptions optimizer;
     std::function<double(int64_t step)> learning_rate;  // steps from 0
-    double clip_norm = 0;                               // 0: none
+    double clip_norm = 0;                               // 0: no clipping
     bool skip_nonfinite = false;  // a nonfinite step changes nothing
     Tensors initial;
     std::function<uint64_t(uint32_t rank, int64_t step)> samples;
@@ -46,7 +46,7 @@ class ReferenceRun {
 
   explicit ReferenceRun(Options options);
 
-  // Computed on first use.
+  // Returns the state after `steps` steps, computed on first use.
   const Version& After(int64_t steps);
 
  private:

@@ -27,7 +27,7 @@ absl::Status StatusOf(const absl::StatusOr<T>& status_or) {
   return status_or.status();
 }
 
-// Names the expression and what it gave instead.
+// A failure names the expression and the status that it gave.
 template <typename T>
 ::testing::AssertionResult IsOk(const char* expression, const T& result) {
   const absl::Status status = StatusOf(result);

@@ -24,7 +24,7 @@ class TemporaryFolderTest : public ::testing::Test {
     std::filesystem::remove_all(folder_);
     std::filesystem::create_directories(folder_);
   }
-  // A helper of a process that was killed may still remove files in it.
+  // Tries again, because a helper of a killed process may still remove files.
   ~TemporaryFolderTest() override {
     std::error_code error;
     for (int attempt = 0; attempt < 10; ++attempt) {

@@ -22,7 +22,7 @@ struct WholeState {
   Tensors weights;
   std::vector<Tensors> state;
 
-  // For ParameterShard::Restore.
+  // Copies the values of a block out, for ParameterShard::Restore.
   void CopyOut(const Block& block, float* weights_out,
                const std::vector<float*>& state_out) const;
 };
@@ -45,16 +45,17 @@ class Disk {
     if (found == folders_.end() || found->second.manifest) return;
     folders_.erase(found);
   }
-  // As RevokeManifest in common/checkpoint.
+  // Does what RevokeManifest in common/checkpoint does.
   void Revoke(const std::string& folder) { folders_[folder].manifest.reset(); }
-  // As OlderWholeCheckpoint in common/checkpoint; returns its step.
+  // Does what OlderWholeCheckpoint in common/checkpoint does, but returns a
+  // step.
   std::optional<int64_t> OlderWhole(int64_t from_step,
                                     int64_t below_step) const;
-  // Flips a bit in a file of the newest checkpoint. False: there is no
-  // checkpoint.
+  // Changes a value in a file of the newest checkpoint. Returns false if there
+  // is no checkpoint.
   bool DamageNewest();
-  bool damaged() const { return damaged_; }  // at any time
-  // As RemoveCheckpointsAfter in common/checkpoint.
+  bool damaged() const { return damaged_; }  // at any time so far
+  // Does what RemoveCheckpointsAfter in common/checkpoint does.
   void RemoveAfter(int64_t step) {
     folders_.erase(folders_.upper_bound(FolderName(step)), folders_.end());
   }
@@ -62,8 +63,8 @@ class Disk {
   // NotFound, DataLoss: it is not a checkpoint, or a file is missing, belongs
   // to another step or plan, or does not match its checksum. In the product all
   // servers share the comparison of the checksums
-  // (common/checkpoint/restore.h); here each server compares all of them, those
-  // of residuals aside.
+  // (common/checkpoint/restore.h); here each server compares all of them except
+  // those of residuals.
   absl::StatusOr<WholeState> Read(const std::string& folder,
                                   const ParameterSpecs& parameters,
                                   size_t num_states) const;

@@ -113,8 +113,8 @@ void Model::Gradient(uint32_t rank, int64_t step, const Tensors& weights,
   if (broken) gradient->back()[0] = std::numeric_limits<float>::quiet_NaN();
 }
 
-// In uneven jobs some ranks have no samples in some steps; a step may have
-// none.
+// In uneven jobs some ranks have no samples in some steps, and a step may have
+// no samples at all.
 uint64_t Model::Samples(uint32_t rank, int64_t step) const {
   if (!scenario_.uneven_samples) return 4;
   return (rank * 7 + static_cast<uint64_t>(step) * 3) % 5;

@@ -43,7 +43,8 @@ class Model {
   testing::ReferenceRun& reference() { return *reference_; }
 
  private:
-  // Replaces a gradient by what servers get of it, in a job with residuals.
+  // Replaces a gradient by the values that servers decode, in a job with
+  // residuals.
   void SendEncoded(uint32_t rank, Tensors* gradient);
 
   const Scenario& scenario_;

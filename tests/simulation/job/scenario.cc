@@ -136,7 +136,7 @@ void DrawMishaps(Random& random, Scenario* s) {
   some(0.15, 1, kDamagedCheckpoint);
 }
 
-// Drawn apart from the others, so that the other choices of a seed stay as they
+// Uses a generator of its own, so that the other choices of a seed stay as they
 // were.
 void DrawAskedCheckpoints(Scenario* s) {
   if (s->seed % 6 != 5) return;
@@ -146,9 +146,9 @@ void DrawAskedCheckpoints(Scenario* s) {
   }
 }
 
-// In some jobs with backup workers one is stopped and nothing else happens: the
-// others must go on meanwhile. One of these is slow, so that what it sends is
-// late.
+// In some jobs with backup workers, one worker is stopped and nothing else goes
+// wrong: the others must go on meanwhile. One of these may be slow, so that its
+// messages are late.
 void DrawLonePause(Scenario* s) {
   if (s->sync != Scenario::Sync::kBackup || s->seed % 4 != 1) return;
   Random random(s->seed);

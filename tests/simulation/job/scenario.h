@@ -25,14 +25,14 @@ struct Mishap {
     kFullDisk,
     kStop,               // a user asks the job to stop
     kPowerCut,           // ends all processes; then the job is resumed
-    kDamagedCheckpoint,  // damages the newest
-    kAskCheckpoint,      // a user asks for one
+    kDamagedCheckpoint,  // damages the newest one
+    kAskCheckpoint,      // a user asks for a checkpoint
   };
   Kind kind = Kind::kCrashWorker;
   int64_t at_micros = 0;
   int64_t lasts_micros = 0;  // of pauses and cuts; of a crash: until restart
   int target = 0;            // index among the living processes, modulo
-  bool known = false;        // a crash: the process's starter sees it
+  bool known = false;        // of a crash: the process's starter sees it
   bool spare = false;        // another process waits for the place
 };
 

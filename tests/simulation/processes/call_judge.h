@@ -28,7 +28,7 @@ class CallJudge : public std::enable_shared_from_this<CallJudge> {
   CallJudge(Context* context, std::shared_ptr<ServedPlan> served);
 
   const std::shared_ptr<ServedPlan>& served() const { return served_; }
-  // Sees the answer of a call.
+  // Returns the function that sees the answer of this call.
   See Watch(const DataCall& call);
   // Runs handle, which takes this call, and judges what the plan has counted.
   void Take(const DataCall& call, const Handle& handle);
@@ -45,7 +45,7 @@ class CallJudge : public std::enable_shared_from_this<CallJudge> {
                   const std::optional<Reader>& reader,
                   const absl::StatusOr<grpc::ByteBuffer>& answer,
                   Response* response);
-  // An error is a violation.
+  // Reports an error as a violation.
   void Judge(const absl::Status& status, const v1::BlockAddress& address);
   // An answered call must have been made under this plan.
   void JudgePlan(const v1::BlockAddress& address);
@@ -53,12 +53,12 @@ class CallJudge : public std::enable_shared_from_this<CallJudge> {
   Context* const context_;
   const ServedPlanPtr served_;
   std::vector<testing::ContributionLedger> ledgers_;  // [block]
-  // If several workers may see a version, its checksum: (block, version).
+  // The checksum of each version that an answer has shown, by (block, version).
   std::map<std::pair<uint32_t, int64_t>, uint32_t> shown_;
 };
 
-// The calls of processes that lost a rank before this plan, and have kept their
-// ticket and learned the plan from somebody else. They must not count.
+// The calls of processes that lost a rank before this plan, but kept their
+// ticket and learned the plan from another process. These calls must not count.
 std::vector<DataCall> CallsOfFormerHolders(const ServedPlan& served);
 
 }  // namespace tributary::simulation

@@ -11,7 +11,7 @@ namespace tributary::simulation {
 
 struct SimulatedCalls::Pending {
   bool is_alarm;
-  CompletionTag* tag;  // null: somebody waits for `answer`
+  CompletionTag* tag;  // null: CallAndWait waits for `answer`
   std::shared_ptr<TagQueue> tags;
   std::weak_ptr<std::list<PendingPtr>> among;
   bool ended = false;
@@ -25,8 +25,8 @@ struct SimulatedCalls::Pending {
     if (const auto all = pending->among.lock()) all->remove(pending);
     if (pending->tag != nullptr) pending->tags->Add(pending->tag);
   }
-  // Events of the network may keep it for long, and the memory of an answer's
-  // weights must not stay with it.
+  // Takes the answer out: events of the network may keep `pending` for long,
+  // and the memory of an answer's weights must not stay with it.
   static absl::StatusOr<grpc::ByteBuffer> Take(Pending& pending) {
     return std::exchange(pending.answer, absl::UnknownError("taken"));
   }
@@ -98,7 +98,7 @@ void SimulatedCalls::Send(int server, const char* method,
         static_cast<DataServer&>(process).Take(data, std::move(reply));
       },
       [this, call](absl::StatusOr<grpc::ByteBuffer> answer) {
-        if (call->ended) return;  // and this may be gone
+        if (call->ended) return;  // `this` may be gone
         if (answer.ok()) answer = Carry(*answer, "answer damaged");
         Pending::End(call, std::move(answer));
       });

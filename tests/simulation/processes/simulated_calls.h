@@ -19,7 +19,7 @@ namespace tributary::simulation {
 // A request as it arrives at a server.
 struct DataCall {
   const char* method;
-  std::optional<uint32_t> rank;  // of the caller; none: it is a server
+  std::optional<uint32_t> rank;  // of the caller; none for a server
   grpc::ByteBuffer request;  // perhaps with a bit that has flipped on the way
   grpc::ByteBuffer sent;
 };
@@ -31,7 +31,7 @@ class DataServer : public Process {
   virtual void Take(const DataCall& call, Reply<grpc::ByteBuffer> reply) = 0;
 };
 
-// Tags that wait until somebody handles them.
+// Tags that wait until they are handled.
 class TagQueue {
  public:
   // on_tag: called after each new tag; or null.
@@ -60,7 +60,7 @@ class TagQueue {
 // may flip.
 class SimulatedCalls final : public CallQueue {
  public:
-  // rank: of the caller; none: it is a server.
+  // rank: that of the caller; none if the caller is a server.
   SimulatedCalls(Context* context, Process* process,
                  std::optional<uint32_t> rank, const v1::Plan& plan,
                  std::shared_ptr<TagQueue> tags);
@@ -98,7 +98,7 @@ class SimulatedCalls final : public CallQueue {
   const std::optional<uint32_t> rank_;
   const std::vector<std::string> servers_;
   const std::shared_ptr<TagQueue> tags_;
-  // Shared with the events of the world, which may come later than the end.
+  // Shared with events of the world, which may happen after this object's end.
   const std::shared_ptr<std::list<PendingPtr>> pending_;
 };
 

@@ -13,7 +13,7 @@
 namespace tributary::simulation {
 namespace {
 
-// As in Coordinator and the program that runs it.
+// The values of Coordinator and of the program that runs it.
 constexpr absl::Duration kLeaseTick = absl::Milliseconds(100);
 constexpr absl::Duration kUpdate = absl::Seconds(1);
 

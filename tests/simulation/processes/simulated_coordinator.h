@@ -37,7 +37,7 @@ class SimulatedCoordinator final : public Process, private JobFiles {
     return phase_ == v1::JOB_PHASE_DONE || phase_ == v1::JOB_PHASE_FAILED;
   }
   v1::JobPhase phase() const { return phase_; }
-  // Epoch of the plan in force; 0: none.
+  // Epoch of the plan in force; 0 if no plan is.
   uint64_t PlanEpoch();
   const std::string& message() const { return message_; }
   // Step and plan epoch of the saved weights.

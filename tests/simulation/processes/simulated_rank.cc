@@ -85,7 +85,8 @@ absl::Status SimulatedRank::Live(Member* member) {
 
 absl::Status SimulatedRank::Declare() {
   doing_ = "declares the model";
-  // Two kinds of machines, which compute equal gradients nevertheless.
+  // Simulates two kinds of machines, which compute equal gradients
+  // nevertheless.
   TRIBUTARY_ASSIGN_OR_RETURN(
       recomputes_,
       member_->DeclareArithmetic(process_->pid() % 2 == 0 ? "even" : "odd"));

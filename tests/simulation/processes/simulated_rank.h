@@ -32,10 +32,10 @@ class SimulatedRank final : public DrivenRank {
   };
   SimulatedRank(Context* context, Process* process, Options options);
 
-  // From its place to the end of the job, and of the ranks that it has taken
-  // over.
+  // Runs from taking a place to the end of the job and of the ranks that this
+  // rank has taken over.
   absl::Status Run();
-  // Its process dies.
+  // Called when its process dies.
   void LetGo() { ended_ = true; }
 
   bool ended() const { return ended_; }
@@ -49,7 +49,7 @@ class SimulatedRank final : public DrivenRank {
   std::string Doing() const;
 
  private:
-  // Where the model's values are.
+  // The memory of the model's values.
   struct Memory final : ParameterMemory {
     explicit Memory(const Model& model)
         : specs(model.parameters()),
@@ -91,7 +91,7 @@ class SimulatedRank final : public DrivenRank {
   // Lives as long as its plan: while the other ranks finish, it may still write
   // a checkpoint.
   std::unique_ptr<GradientSynchronizer> synchronizer_;
-  const SimulatedCalls* calls_ = nullptr;  // its calls
+  const SimulatedCalls* calls_ = nullptr;  // of synchronizer_
   int64_t step_ = 0;
 };
 

@@ -17,12 +17,12 @@
 namespace tributary::simulation {
 namespace {
 
-// As in ParameterServer.
+// The value of ParameterServer.
 constexpr int64_t kTick = 100 * kMilli;
 
 }  // namespace
 
-// A call until its answer.
+// A call that has no answer yet.
 class SimulatedServer::TakenCall final : public ServedCall {
  public:
   TakenCall(SimulatedServer* server, int64_t number, const DataCall& call,
@@ -247,7 +247,7 @@ ShardSetup SimulatedServer::MakeSetup(const v1::Plan& plan,
   return setup;
 }
 
-// As in a server's program.
+// Does what a server's program does.
 void SimulatedServer::PrepareCheckpoints(const v1::Plan& plan,
                                          const PartitionPlan& partition,
                                          ShardSetup* setup) {

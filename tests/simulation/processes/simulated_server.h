@@ -32,18 +32,18 @@ class SimulatedServer final : public DataServer, private DrivenServer {
 
   void Start();
 
-  // A call has arrived.
+  // Takes a call that has arrived.
   void Take(const DataCall& call, Reply<grpc::ByteBuffer> reply) override;
 
   std::optional<uint32_t> index() const { return index_; }
   const std::string& address() const { return options_.address; }
-  // Epoch of the plan being served; 0: none.
+  // Epoch of the plan being served; 0 if none is.
   uint64_t serving_epoch() const;
   // The oldest version of its blocks; without blocks INT64_MAX, without a plan
   // 0.
   int64_t LeastVersion() const;
-  // At the end of a job: resources that are still held unnecessarily; empty:
-  // none.
+  // Returns a text about resources that are still held unnecessarily at the end
+  // of a job; "" if there are none.
   std::string Held(bool calls_count) const;
 
  protected:
@@ -54,10 +54,10 @@ class SimulatedServer final : public DataServer, private DrivenServer {
 
   void After(int64_t micros, World::Kind kind, std::function<void()> then);
   void Tick();
-  // From its place to the end of the job.
+  // Runs from taking a place to the end of the job.
   absl::Status Live();
   absl::StatusOr<std::unique_ptr<Member>> Join();
-  // The checkpoint that the plan goes on from.
+  // Reads the checkpoint that the plan continues from, if there is one.
   absl::StatusOr<std::optional<WholeState>> Restored(const v1::Plan& plan);
   PlanService::Options ServiceOptions();
   ShardSetup MakeSetup(const v1::Plan& plan, const PartitionPlan& partition);
@@ -83,7 +83,7 @@ class SimulatedServer final : public DataServer, private DrivenServer {
   std::shared_ptr<TagQueue> tags_;
   std::optional<PlanService> plans_;  // while the process lives
   std::shared_ptr<CallJudge> judge_;  // of the plan that is served
-  // Without an answer yet, in the order in which they came.
+  // Calls without an answer yet, in the order in which they came.
   std::map<int64_t, std::unique_ptr<TakenCall>> calls_;
   int64_t last_call_ = 0;
   std::shared_ptr<Checkpointer> checkpointer_;

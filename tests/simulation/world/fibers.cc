@@ -32,7 +32,7 @@ constexpr size_t kGuardBytes = 4096;  // below the stack
 // loop.
 constexpr int64_t kMostTurns = 10'000;
 
-// Leaves a thread that is killed.
+// Thrown to leave a thread that is killed.
 struct Killed {};
 
 // Tells the address sanitizer of a change of stacks.
@@ -44,7 +44,7 @@ struct Switch {
     (void)bottom, (void)size;
 #endif
   }
-  // The last time: nothing of the stack is needed any more.
+  // Leaves for the last time: nothing of the stack is needed any more.
   static void LeaveForGood(const void* bottom, size_t size) {
 #if defined(TRIBUTARY_ASAN)
     __sanitizer_start_switch_fiber(nullptr, bottom, size);
@@ -95,7 +95,7 @@ class Fibers::Fiber {
     killed_ = true;
     if (!started_) done_ = true;
   }
-  // Its wait number `wait` has lasted long enough.
+  // Ends the thread's wait number `wait`, which has lasted long enough.
   void TimeOut(int64_t wait) { timed_out_ |= wait == waits_; }
 
   bool IsReady() const {
@@ -106,7 +106,7 @@ class Fibers::Fiber {
     return condition_->Eval();
   }
 
-  // Runs it until it waits or ends. For the world's thread.
+  // Runs the thread until it waits or ends. Called on the world's thread.
   void Run() {
     if (!started_) {
       started_ = true;
@@ -125,7 +125,7 @@ class Fibers::Fiber {
     change.Return(nullptr, nullptr);
   }
 
-  // Waits, as the thread itself. mu is held before and after.
+  // Waits. Called on the thread itself, which holds mu before and after.
   void Wait(absl::Mutex* mu, const absl::Condition* condition)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
     mu_ = mu;
@@ -139,8 +139,8 @@ class Fibers::Fiber {
     mu->Lock();
     condition_ = nullptr;
     ++waits_;
-    // A destructor must not throw. It waits for other threads, and these are
-    // killed before.
+    // A destructor must not throw. Its condition holds here, because it waits
+    // for other threads, and these are killed before.
     if (killed_ && !condition->Eval()) throw Killed();
   }
 
@@ -220,7 +220,7 @@ void Fibers::Settle() {
 
 void Fibers::Kill(const Process* process) {
   TRIBUTARY_CHECK(running_ == nullptr);
-  // Those that it starts meanwhile are behind these.
+  // Threads that are started meanwhile are behind these.
   for (size_t i = fibers_.size(); i-- > 0;) {
     const std::shared_ptr<Fiber> fiber = fibers_[i];
     if (fiber->process() != process || fiber->done()) continue;
@@ -256,7 +256,7 @@ bool Fibers::AwaitFor(absl::Mutex* mu, const absl::Condition& condition,
   Fiber* const fiber = running_;
   if (fiber == nullptr) return condition.Eval();
   if (fiber->killed()) {
-    // From here on its destructors alone run.
+    // From here on only destructors of this thread run.
     if (!condition.Eval() && std::uncaught_exceptions() == 0) throw Killed();
     return condition.Eval();
   }

@@ -15,18 +15,20 @@
 namespace tributary::simulation {
 
 // The threads of the simulated processes. All of them run on the thread of the
-// world, one at a time and each with a stack of its own, and let go of it only
-// where product code waits: in AwaitFor. Then the world goes on with its
+// world, one at a time and each with a stack of its own. A thread gives way
+// only where product code waits: in AwaitFor. Then the world goes on with its
 // events. So the same seed gives the same run.
 class Fibers final : public Runtime {
  public:
-  // Product code waits here from now on. Only one may exist at a time.
+  // From now on product code waits in this object. Only one may exist at a
+  // time.
   explicit Fibers(World* world);
   ~Fibers() override;
 
   // Starts a thread of this process, which first runs in the next Settle.
   std::function<void()> Start(Process* process, std::function<void()> work);
-  // Runs every thread whose condition holds, until none does. After an event.
+  // Runs every thread whose condition holds, until none does. Call it after
+  // each event.
   void Settle();
   // Ends the threads of a process where they wait, the youngest first: their
   // objects are destroyed, but they wait for nothing more.
@@ -39,7 +41,7 @@ class Fibers final : public Runtime {
   void Sleep(int64_t micros, World::Kind kind);
 
   absl::Duration Now() override;
-  // Outside of a thread it never waits.
+  // Outside of these threads it never waits.
   bool AwaitFor(absl::Mutex* mu, const absl::Condition& condition,
                 absl::Duration timeout) override
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
@@ -50,7 +52,7 @@ class Fibers final : public Runtime {
 
   void Resume(Fiber* fiber);
   bool MayRun(const Fiber& fiber) const;
-  // True when it has run a thread.
+  // Returns true when it has run a thread.
   bool RunOne();
   // Ends a wait after this time, if it is still the same one.
   void WakeAfter(int64_t micros, World::Kind kind);

@@ -57,7 +57,7 @@ class Network {
     listeners_[address] = process;
   }
 
-  // Nothing is delivered from one process to the other until then.
+  // Delivers nothing from one process to the other until `until_micros`.
   void Cut(const Process* from, const Process* to, int64_t until_micros) {
     cuts_[{from->pid(), to->pid()}] = until_micros;
   }
@@ -121,9 +121,9 @@ class Network {
   void Arrive(const OpenCallPtr& call, Process* server);
   void SendAnswer(const OpenCallPtr& call, const Process* server,
                   absl::StatusOr<std::any> answer);
-  // The connection breaks, and the caller is told.
+  // Breaks the connection and tells the caller.
   void Break(const OpenCallPtr& call);
-  // A message of the call arrives later.
+  // Lets a message of the call arrive after `micros`.
   void Move(const OpenCallPtr& call, int64_t micros, Process* owner,
             std::function<void()> then);
   void Finish(const OpenCallPtr& call, absl::StatusOr<std::any> answer);

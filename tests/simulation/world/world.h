@@ -80,7 +80,8 @@ class World {
   uint64_t digest() const { return digest_; }
   void Mix(uint64_t value) { digest_ = (digest_ ^ value) * 0x100000001B3; }
 
-  // An invariant does not hold. The first violation is kept and ends the run.
+  // Reports that an invariant does not hold. The first violation is kept and
+  // ends the run.
   void Violate(const std::string& what);
   const std::string& violation() const { return violation_; }  // empty: none
 

@@ -42,8 +42,8 @@ struct CheckpointModel {
   absl::StatusOr<v1::CheckpointFile> WriteShard(const std::string& folder,
                                                 int64_t step, int shard,
                                                 int num_shards) const;
-  // The number of ranks, and the residual of one. Rank 1 has none of the last
-  // parameter: it is empty.
+  // The number of ranks, and the residual of one. Rank 1 has an empty residual
+  // of the last parameter.
   static constexpr int kRanks = 2;
   std::vector<std::vector<float>> Residual(int rank) const;
   // Writes the residual of `rank`.

@@ -9,9 +9,8 @@
 namespace tributary::testing {
 
 // Flips the lowest bit of one element of a parameter in the checkpoint in
-// `folder`, which then is whole, with the checksums of the new bytes: a fault
-// of memory before the checkpoint was written. The files of the checkpoint
-// become one.
+// `folder`. The checkpoint stays whole, with the checksums of the new bytes, as
+// after a fault of memory before it was written. Its files become one.
 absl::Status FlipWeight(const std::string& folder, int parameter,
                         int64_t element);
 

@@ -36,7 +36,7 @@ struct Entry {
   std::string what;  // the action as written in the entry
   Action action = Action::kNone;
   int64_t delay_ms = 0;
-  std::string file;  // DIRECTORY/name:nth; empty: there is none
+  std::string file;  // DIRECTORY/name:nth; empty without a DIRECTORY
 };
 
 // Parses entries separated by commas. False when one is malformed.
@@ -63,7 +63,7 @@ class Failpoints {
 // Does the entry's action. True when the caller must take its error branch.
 bool Act(const Entry& entry);
 
-// Sets the hooks of common/base/failpoint.h; an empty text takes them away.
+// Sets the hooks of common/base/failpoint.h; an empty text removes them.
 void Arm(std::string_view entries, std::string_view fired);
 
 }  // namespace tributary::failpoint

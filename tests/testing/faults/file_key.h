@@ -8,9 +8,10 @@
 
 namespace tributary::testing {
 
-// "f1234-567": the file itself, whatever its name: inode and time of birth,
-// because a file system gives the inode of a removed file to a new one. 'd' for
-// a folder. Empty: there is none, or it is of another kind. Follows links.
+// Returns a key of the file itself, whatever its name, as in "f1234-567.89":
+// 'f' for a file or 'd' for a folder, then inode and time of birth, because a
+// file system gives the inode of a removed file to a new one. Returns "" if
+// there is no file, or one of another kind. Follows links.
 inline std::string FileKey(const std::string& path) {
   struct statx status = {};
   if (statx(AT_FDCWD, path.c_str(), 0, STATX_BASIC_STATS | STATX_BTIME,

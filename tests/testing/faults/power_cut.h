@@ -6,8 +6,8 @@
 
 namespace tributary::testing {
 
-// The power of a machine fails. POSIX promises only what was synced; some file
-// systems keep more, such as every name or every byte.
+// Simulates that the power of a machine fails. POSIX promises only what was
+// synced; some file systems keep more, such as every name or every byte.
 class PowerCut {
  public:
   struct Survivors {
@@ -19,10 +19,12 @@ class PowerCut {
   // is synced is copied to `copies`, an empty folder elsewhere.
   PowerCut(std::string folder, std::string copies);
 
-  // NAME=VALUE of the programs that write to the folder, from its start on.
+  // NAME=VALUE of the programs that write to the folder, from the folder's
+  // start on.
   std::vector<std::string> Environment() const;
 
-  // Leaves in the folder what a power cut would. Its programs have ended.
+  // Leaves in the folder what a power cut would leave. The programs that write
+  // to it must have ended.
   void Happen(const Survivors& survivors) const;
 
  private:

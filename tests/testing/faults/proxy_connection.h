@@ -47,7 +47,7 @@ class ProxyConnection {
   // `now_ms`.
   bool WantsToRead(bool back) const;
   bool WantsToWrite(bool back, int64_t now_ms) const;
-  // When the next piece may leave; -1: none is waiting.
+  // The time when the next piece may leave, or -1 if no piece is waiting.
   int64_t NextRelease(bool back) const;
 
   void Take(bool back, std::string bytes, int64_t release_ms);

@@ -24,9 +24,8 @@ class Http2Peer {
 
   // Connects to a loopback port. The server may send 2 GiB before it has to
   // wait for this end, but at most `window` bytes of each answer. Null when no
-  // process listens.
-  // With `tls`: encrypted, as that context says; null also when the handshake
-  // fails.
+  // process listens. With `tls`, encrypts the connection as that context says;
+  // null also when the handshake fails.
   static std::unique_ptr<Http2Peer> Connect(int port,
                                             uint32_t window = INT32_MAX,
                                             ssl_ctx_st* tls = nullptr);
@@ -71,7 +70,7 @@ class Http2Peer {
   bool ReadAll(char* out, size_t n) const;
 
   const int fd_;
-  int timeout_millis_ = -1;  // for ever
+  int timeout_millis_ = -1;  // -1: waits for ever
   ssl_st* ssl_ = nullptr;    // null: clear text
   uint32_t next_stream_ = 1;
   // The server's receive windows: of the connection, of a new stream, of each

@@ -21,7 +21,7 @@ namespace tributary::testing {
 // in NCCL.
 class FakeNccl {
  public:
-  // How a rank's NCCL behaves.
+  // The behaviour of a rank's NCCL.
   struct Behaviour {
     // How many times State reports a call as in progress before it is enqueued.
     int settles_after = 2;

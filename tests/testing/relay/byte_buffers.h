@@ -10,7 +10,7 @@
 
 namespace tributary::testing {
 
-// A message's bytes, and the message of such bytes.
+// BytesOf returns a message's bytes, BufferOf the message with these bytes.
 inline std::string BytesOf(const grpc::ByteBuffer& buffer) {
   std::vector<grpc::Slice> slices;
   TRIBUTARY_CHECK(buffer.Dump(&slices).ok());
