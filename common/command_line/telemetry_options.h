@@ -17,8 +17,7 @@ struct TelemetryOptions {
   std::string health_listen;      // PageAccess::health_listen
 };
 
-// Adds the flags --metrics-listen, --health-listen, --log-format and
-// --log-level.
+// Adds the flags of TelemetryOptions and of LogOptions.
 void AddTelemetryOptions(CommandLine& command, TelemetryOptions* options);
 
 }  // namespace tributary

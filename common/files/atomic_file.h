@@ -31,7 +31,8 @@ class AtomicFile {
   absl::Status Append(absl::string_view text) {
     return Append(text.data(), text.size());
   }
-  // The last call. After an error the file has not appeared.
+  // The last call. After an error the file has not appeared, or it is complete
+  // and only its folder could not be synced.
   absl::Status Commit();
 
  private:

@@ -57,7 +57,8 @@ absl::Status WriteSafetensors(const std::string& path,
 // counters (I64) of PyTorch's batch norms; only reading these is an error.
 class SafetensorsReader {
  public:
-  // NotFound, or InvalidArgument with the position in the file.
+  // NotFound, InvalidArgument with the position in the file, or DataLoss if it
+  // cannot be read.
   static absl::StatusOr<SafetensorsReader> Open(const std::string& path);
 
   // In the order of the data.
@@ -66,8 +67,8 @@ class SafetensorsReader {
   // InvalidArgument unless tensors()[index] is of float32, float16 or bfloat16.
   absl::Status CheckType(size_t index) const;
 
-  // Reads tensors()[index] into `values`, which must have its size. Errors as
-  // CheckType.
+  // Reads tensors()[index] into `values`. InvalidArgument as CheckType, or for
+  // another number of values. DataLoss: the file is shorter now.
   absl::Status Read(size_t index, absl::Span<float> values) const;
   // The same for weights that a job starts from. InvalidArgument, naming the
   // tensor and the element, when a value is not finite.

@@ -90,7 +90,7 @@ std::string Caller::Name() const {
 }
 
 // Asks the guard about every call to a port when its headers have arrived. A
-// refused call ends then: its message, of 64 MiB and more, is not received.
+// refused call ends then: its message of up to 64 MiB is not received.
 class CallGuard::HeaderGate final : public grpc::AuthMetadataProcessor {
  public:
   explicit HeaderGate(std::shared_ptr<const CallGuard> guard)

@@ -10,7 +10,8 @@ namespace tributary::testing {
 
 // Flips the lowest bit of one element of a parameter in the checkpoint in
 // `folder`. The checkpoint stays whole, with the checksums of the new bytes, as
-// after a fault of memory before it was written. Its files become one.
+// after a fault of memory before it was written. Its files become one. Only for
+// a checkpoint without residuals.
 absl::Status FlipWeight(const std::string& folder, int parameter,
                         int64_t element);
 

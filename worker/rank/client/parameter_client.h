@@ -140,9 +140,9 @@ class ParameterClient {
   virtual bool skipped() const = 0;
 
   // Returns what the encodings of this rank's gradients have left out so far:
-  // one pointer for each parameter, null when this rank does not push it. Empty
-  // without error feedback. The client changes the arrays from BeginStep to
-  // FinishStep.
+  // one pointer for each parameter, null when this rank does not push it or
+  // pushes it as float32. Empty without error feedback. The client changes the
+  // arrays from BeginStep to FinishStep.
   virtual absl::Span<float* const> residuals() = 0;
 
   // The number of updates in the weights received last: the largest over all

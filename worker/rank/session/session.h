@@ -124,8 +124,8 @@ class Session {
   // gradient must not change; then the weights change. The gradient of a
   // running average is its present value. A step has begun only when BeginStep
   // has returned kStep. The program must not change the weights.
-  // InvalidArgument: the program has changed them, or the number of rates is
-  // wrong. Errors end the job for this rank.
+  // InvalidArgument: the program has changed them, or the rates are too many,
+  // too few, negative or not finite. Errors end the job for this rank.
   virtual absl::StatusOr<Next> BeginStep(const StepStart& start) = 0;
   virtual void GradientReady(int parameter) = 0;
   // The weights are those after the step, and steps() has risen, unless the

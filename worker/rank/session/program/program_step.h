@@ -21,9 +21,9 @@ class ProgramStep {
   }
   void AddPush(double seconds) { push_seconds_ += seconds; }
 
-  // Returns the report without the step's number, epoch and rate. dropped: the
-  // other ranks did not wait for this gradient. traffic: since the synchronizer
-  // began.
+  // Returns the report; the caller adds number, epoch, rate and `skipped`.
+  // dropped: the other ranks did not wait for this gradient. traffic: since the
+  // synchronizer began.
   v1::StepReport Finish(const Session::StepResult& result, double wait_seconds,
                         bool dropped,
                         const GradientSynchronizer::Traffic& traffic);
