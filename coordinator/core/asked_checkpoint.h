@@ -11,14 +11,14 @@
 
 namespace tributary {
 
-// A checkpoint that somebody asks for while the job trains. It is of the
-// highest step that any worker has begun, so all workers are held: first they
-// begin no step until this one is settled, then none after it until all of
+// A checkpoint that somebody asks for while the job trains. Its step is the
+// highest one that any worker has begun. To reach it, all workers are held:
+// they begin no step until this step is settled, and no later step until all of
 // them have finished it and every server has its snapshot. A rank that writes a
 // file of its own writes it before its next step. A plain object.
 class AskedCheckpoint {
  public:
-  // StepCount::steps_an_update.
+  // steps_a_round: StepCount::steps_an_update.
   explicit AskedCheckpoint(int64_t steps_a_round)
       : steps_a_round_(steps_a_round) {}
 
@@ -29,17 +29,18 @@ class AskedCheckpoint {
     held_ = true;
     step_ = 0;
   }
-  // Counts the holds, so that a late message about an earlier one is known; 0:
-  // the workers are not held.
+  // The number of the current hold, which identifies late messages about an
+  // earlier hold; 0: the workers are not held.
   uint64_t hold() const { return held_ ? number_ : 0; }
-  // The newest settled step under this plan; 0: none.
+  // The newest settled step under this plan; 0: no step is settled.
   int64_t step() const { return step_; }
   bool unsettled() const { return held_ && step_ == 0; }
 
-  // True when the step is settled now. A job that ends with this step, or with
-  // local_sgd within its round, goes on without a checkpoint: nothing holds a
-  // worker after the last step. So it does at the plan's start step, where the
-  // only worker that had begun another one was lost: that checkpoint is there.
+  // Returns true when this call has settled the step. A job goes on without a
+  // checkpoint if it ends with this step (with local_sgd: within its round),
+  // because nothing holds a worker after the last step, or if this is the
+  // plan's start step, which has a checkpoint, because the only worker that had
+  // begun a step was lost.
   bool Settle(absl::Span<const Place> workers, int64_t start_step,
               int64_t total_steps) {
     if (!unsettled()) return false;
@@ -56,10 +57,10 @@ class AskedCheckpoint {
     step_ = held_ ? end : 0;
     return held_;
   }
-  // The job ends before it could take the checkpoint.
+  // True when the job ends before it could take the checkpoint.
   bool ends_with_job() const { return ends_with_job_; }
   void Release() { held_ = false; }
-  // All members start over, or the job stops.
+  // Forgets the checkpoint, because all members start over or the job stops.
   void Drop() {
     held_ = ends_with_job_ = false;
     step_ = 0;

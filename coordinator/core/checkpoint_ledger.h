@@ -39,13 +39,13 @@ class CheckpointLedger {
   // `holders`: the members that write a file.
   void Begin(int64_t start_step, std::vector<CheckpointWriter> holders);
 
-  // Adds a report; a repeated report and one of a member that is not a holder
-  // are ignored. A failure concerns its own step only: earlier checkpoints that
-  // are complete, or may still become so, stay.
+  // Adds a report. Ignores a repeated report, and a report of a member that is
+  // not a holder. A failure concerns its own step only: earlier checkpoints
+  // stay if they are complete or may still become so.
   void Add(const CheckpointWriter& writer, const v1::CheckpointReport& report);
 
-  // The oldest step with all files and no manifest; nullopt: there is none. If
-  // servers write shards, the files of ranks are residuals.
+  // The oldest step that has all files but no manifest; nullopt if there is
+  // none. If servers write shards, the files of ranks are residuals.
   struct Complete {
     int64_t step = 0;
     std::vector<v1::CheckpointFile> files;      // by shard
@@ -65,14 +65,14 @@ class CheckpointLedger {
 
   // True while this step's checkpoint, which is due, may still become complete.
   bool Awaits(int64_t step) const;
-  // The same for any step up to `last_step`, when a checkpoint is due every
+  // Like Awaits, for any step up to `last_step`, when a checkpoint is due every
   // `every_steps` steps.
   bool AwaitsAny(int64_t last_step, int64_t every_steps) const;
 
   int64_t newest_step() const { return newest_step_; }  // 0: none yet
   int64_t newest_micros() const { return newest_micros_; }
   uint64_t failures() const { return failures_; }
-  // Why the newest checkpoint failed; empty: it was written.
+  // Why the newest checkpoint failed; empty if it was written.
   const std::string& error() const { return error_; }
   v1::Cause cause() const { return cause_; }          // of that error
   int64_t error_step() const { return error_step_; }  // of this plan; 0: none

@@ -9,7 +9,7 @@
 namespace tributary {
 namespace {
 
-// Cuts a text, at most within a character of UTF-8 that JSON then replaces.
+// Cuts a text, perhaps within a UTF-8 character, which JSON then replaces.
 std::string Short(std::string text) {
   if (text.size() <= EventHistory::kMaxTextBytes) return text;
   text.resize(EventHistory::kMaxTextBytes - 3);

@@ -38,9 +38,10 @@ class EventHistory {
       : wall_micros_(std::move(wall_micros)) {}
 
   // Begins with the events of an earlier coordinator of the job, which recorded
-  // steps up to `step`, and adds that another one continues.
+  // steps up to `step`, and adds an event: another coordinator continues.
   void Continue(const std::vector<HistoryEvent>& earlier, int64_t step);
-  // Adds an event of now. A text longer than kMaxTextBytes is cut.
+  // Adds an event with the current time. A text longer than kMaxTextBytes is
+  // cut.
   void Add(std::string text) { Add(std::move(text), /*checkpoint=*/false); }
   // Adds the completion of this checkpoint, unless it was the last one that was
   // added or `step` is 0.
@@ -49,8 +50,8 @@ class EventHistory {
   // Oldest first.
   const std::deque<HistoryEvent>& all() const { return events_; }
   google::protobuf::RepeatedPtrField<v1::JobEvent> Messages() const;
-  // Takes the events since the last call, at most kMaxEvents; not those of an
-  // earlier coordinator.
+  // Takes the events added since the last call, at most kMaxEvents, without
+  // those of an earlier coordinator.
   std::vector<HistoryEvent> TakeNew() { return std::exchange(new_, {}); }
 
  private:
@@ -60,7 +61,7 @@ class EventHistory {
   const std::function<int64_t()> wall_micros_;
   std::deque<HistoryEvent> events_;
   std::vector<HistoryEvent> new_;
-  int64_t checkpoint_step_ = 0;  // of the last one that was added; 0: none
+  int64_t checkpoint_step_ = 0;  // of the last one added; 0: none
 };
 
 }  // namespace tributary

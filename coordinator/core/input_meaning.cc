@@ -11,7 +11,7 @@
 namespace tributary {
 namespace {
 
-// The checksum of a list of texts; 0 of an empty one, otherwise never 0.
+// The checksum of a list of texts: 0 if the list is empty, otherwise never 0.
 class TextsChecksum {
  public:
   void Add(absl::string_view text) {

@@ -11,12 +11,12 @@
 
 namespace tributary {
 
-// The meaning of the inputs and classes of a sample, as a manifest keeps it.
+// The meaning of a sample's inputs and classes, in the form a manifest keeps.
 v1::InputMeaning MeaningOf(const v1::Preprocessing& preprocessing);
 
-// Describes what a model of `before` would take for something else, "the
-// classes"; empty: nothing. Columns without names have their positions instead,
-// which are not compared with names.
+// Describes what a model trained with `before` would misinterpret now, for
+// example "the classes"; empty: nothing. Columns without names are known by
+// their positions, which are not compared with names.
 std::string MeaningChange(const v1::InputMeaning& before,
                           const v1::InputMeaning& now);
 

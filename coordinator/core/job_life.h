@@ -23,7 +23,7 @@ class JobLife {
     return phase_ == v1::JOB_PHASE_DONE || phase_ == v1::JOB_PHASE_FAILED;
   }
 
-  // The first plan is published.
+  // Call it when the first plan is published.
   void Run() {
     if (phase_ == v1::JOB_PHASE_WAITING) phase_ = v1::JOB_PHASE_RUNNING;
   }
@@ -31,7 +31,7 @@ class JobLife {
   void MarkDone() {  // only from RUNNING or STOPPING
     if (!over()) phase_ = v1::JOB_PHASE_DONE;
   }
-  // The first reason stays.
+  // Ends the job as failed. After several calls, the first reason stays.
   void Fail(absl::string_view why, v1::Cause cause = v1::CAUSE_UNSPECIFIED) {
     if (over()) return;
     phase_ = v1::JOB_PHASE_FAILED;
@@ -39,7 +39,7 @@ class JobLife {
     cause_ = cause;
   }
 
-  // As Fail, before the first step has ended: the job cannot begin as it is
+  // Like Fail, before the first step has ended: the job cannot begin as it is
   // described.
   void Refuse(absl::string_view why, v1::Cause cause) {
     refused_ = !over();

@@ -20,7 +20,7 @@
 namespace tributary {
 namespace {
 
-// Why there is no preprocessing; a message shows it.
+// Limit of the reason why there is no preprocessing; a message shows it.
 constexpr size_t kMaxReasonBytes = 1000;
 
 // A model cannot have more outputs for a label than tokens.
@@ -30,8 +30,8 @@ void AddNotice(std::string notice, std::vector<std::string>* notices) {
   if (!notice.empty()) notices->push_back(std::move(notice));
 }
 
-// The notice of a resumed job about its residuals; empty: it takes up those of
-// the checkpoint, or neither has any.
+// Returns a resumed job's notice about its residuals; empty: it takes up those
+// of the checkpoint, or neither has any.
 std::string ResidualsChange(const v1::JobSpec& job,
                             const v1::CheckpointManifest& manifest,
                             const v1::Plan& plan) {
@@ -225,7 +225,8 @@ absl::Status JobPlan::CheckMeaning(
       "ones, or begin a new run"));
 }
 
-// Only rank 0 sends it, and another rank may have declared the model before.
+// Only rank 0 sends the preprocessing, and another rank may have declared the
+// model before.
 void JobPlan::AddPreprocessing(const v1::DeclareModelRequest& request) {
   if (knows_inputs()) return;
   ++large_revision_;

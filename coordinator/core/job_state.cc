@@ -17,8 +17,8 @@
 namespace tributary {
 namespace {
 
-// A server that missed so many loses its address to another process of its
-// host.
+// A server that has missed this many heartbeats loses its address to another
+// process of its host.
 constexpr int64_t kMissedHeartbeats = 3;
 
 double Seconds(int64_t micros) { return static_cast<double>(micros) / 1e6; }
@@ -126,7 +126,7 @@ void JobState::GoBack(int64_t step, const std::string& folder,
 
 absl::StatusOr<v1::RegisterResponse> JobState::Register(
     const v1::RegisterRequest& request, int64_t now_micros) {
-  // Also when the job is over: GetPlan says how it ended.
+  // Observers may join also when the job is over: GetPlan says how it ended.
   if (request.role() == v1::ROLE_OBSERVER) return AdmitObserver(options_);
   if (life_.over()) {
     return absl::FailedPreconditionError(
@@ -182,7 +182,7 @@ void JobState::PublishPlanWhenComplete() {
                             int64_t{options_.heartbeat_ms} * 1000))) {
     return;
   }
-  // A plan that a loss ended may have advanced since groups broke.
+  // A plan that a loss has ended may have advanced since the groups broke.
   if (!breaks_.open() && plan() != nullptr && plan_.HasAdvanced(membership_))
     breaks_.Forget();
   breaks_.Close();
@@ -303,7 +303,7 @@ void JobState::SettleStopStep() {
   if (!life_.over()) stop_.Settle(membership_.workers(), total_steps());
 }
 
-// Workers that pause under a hold no longer do after it.
+// Workers that paused under a hold are no longer paused after it.
 void JobState::SettleAskedCheckpoint() {
   if (!life_.over() && !stop_.requested() &&
       asked_.Settle(membership_.workers(), plan()->start_step(),

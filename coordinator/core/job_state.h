@@ -21,12 +21,12 @@
 
 namespace tributary {
 
-// Decides what becomes of one job. A lost worker's place waits for another
-// process or is taken over by a living worker, depending on the job; its
-// contributions are a function of its rank. A lost server takes state with it,
-// as a lost worker does where Strategy::worker_loss_rolls_back: once its place
-// is held again a new plan with a higher epoch is published, and all members go
-// back to a checkpoint.
+// Decides what becomes of one job. The place of a lost worker waits for another
+// process or is taken over by a living worker, depending on the job; a worker's
+// contributions are a function of its rank. The loss of a server loses state,
+// and so does that of a worker if Strategy::worker_loss_rolls_back. Then, once
+// the place has a holder again, a new plan with a higher epoch is published,
+// and all members go back to a checkpoint.
 //
 // The job runs once every place is held and the model is declared; then the
 // plan is published. It stops in two phases: every worker pauses and reports
@@ -45,10 +45,10 @@ class JobState {
     // How long a lost member's place may stay empty.
     int64_t loss_timeout_micros = 120'000'000;
     JobStart start;
-    // The coordinator's host, as members name theirs; empty: unknown.
+    // The coordinator's host, named as members name theirs; empty: unknown.
     std::string host;
-    bool hold_start = false;  // no plan before AllowStart
-    std::string job_key;  // signs the tickets of members; empty: none get one
+    bool hold_start = false;     // no plan before AllowStart
+    std::string job_key;         // signs members' tickets; empty: no tickets
     std::string checkpoint_key;  // of keyed checksums; empty: there are none
   };
 
@@ -58,9 +58,9 @@ class JobState {
   JobState(Options options, const v1::CoordinatorState& state,
            int64_t now_micros);
 
-  // The state that the second constructor needs, and its two parts: the first
-  // is cheap; the second is job, model, plan and places, and large_revision()
-  // rises with each of its changes.
+  // Save returns the state that the second constructor needs. SaveSmall is
+  // cheap. SaveLarge adds the rest: job, model, plan and places.
+  // large_revision() increases with each change of these.
   v1::CoordinatorState Save() const;
   v1::CoordinatorState SaveSmall() const;
   void SaveLarge(v1::CoordinatorState* state) const;
@@ -91,7 +91,7 @@ class JobState {
   void GoBack(int64_t step, const std::string& folder, absl::string_view why);
 
   // True when state is lost or a group is broken: the plan has ended and the
-  // next one is not published yet.
+  // next plan is not published yet.
   bool wants_new_plan() const { return plan_.wants_new(); }
   const JobPlan& plans() const { return plan_; }
   // Null before the first plan is published.
@@ -130,7 +130,7 @@ class JobState {
   // The weights of this finished worker are needed again. If its process has
   // exited, the worker counts as lost.
   void WantAgain(uint32_t rank, int64_t now_micros);
-  // The process is known to be gone; its lease need not expire first.
+  // Call it if a process is known to be gone: its lease need not expire first.
   LossVerdict MemberLost(v1::Role role, uint32_t index, int64_t pid,
                          absl::string_view how, int64_t now_micros);
   // Takes a checkpoint of the next common step. Ignored before the first plan,
@@ -139,9 +139,9 @@ class JobState {
   // Lets the workers go on once all of them have finished the asked
   // checkpoint's step and the servers have their snapshots.
   void ReleaseWorkers();
-  // Before the first plan there is no step to stop at, so the job fails.
+  // Stops the job. Before the first plan it has no step to stop at and fails.
   void RequestStop();
-  // After this step all workers wait. Ignored when the job stops already.
+  // Stops after this step, where all workers wait. Ignored if it stops already.
   void StopEarly(int64_t step, std::string why);
 
   JobLife& life() { return life_; }
@@ -157,8 +157,8 @@ class JobState {
   uint64_t servers_lost() const { return servers_lost_; }
   // Names what the job waits for while a place is empty; empty: nothing.
   v1::Wait WaitsFor(int64_t now_micros) const;
-  // When the first of these places was lost or the groups broke, or, before the
-  // first plan, the job began; nullopt: none of these.
+  // When the first of these places was lost, or the groups broke or, before the
+  // first plan, the job began; nullopt: none of these applies.
   std::optional<int64_t> WaitsSinceMicros() const;
   // Takes the messages about losses and returns since the last call.
   std::vector<std::string> TakeNotices() { return std::exchange(notices_, {}); }

@@ -12,8 +12,8 @@
 
 namespace tributary {
 
-// The part of a plan that follows from the model, the job and the addresses of
-// the servers, without epoch or start step.
+// Returns the part of a plan that follows from the model, the job and the
+// servers' addresses, without epoch and start step.
 v1::Plan PlanOf(const v1::DeclareModelRequest& model, const v1::JobSpec& job,
                 std::vector<std::string> servers);
 
@@ -23,17 +23,18 @@ v1::Plan PlanOf(const v1::DeclareModelRequest& model, const v1::JobSpec& job,
 absl::Status CheckDeclaration(const v1::DeclareModelRequest& model,
                               const v1::JobSpec& job);
 
-// Sets the total steps of a program that does not declare them but whose job
-// does. InvalidArgument: the job says another number, or has a schedule that
-// lasts as long as the job while nobody says how long that is.
+// Sets the total steps if the program does not declare them but the job does.
+// InvalidArgument: the job says another number, or has a schedule that lasts as
+// long as the job while neither says how long that is.
 absl::Status ResolveLength(const v1::JobSpec& job,
                            v1::DeclareModelRequest* model);
 
-// Whether the two checksums are of different training data; 0: unknown.
+// Whether the checksums are of different training data; false if one is 0
+// (unknown).
 bool OtherData(uint32_t one, uint32_t other);
 
 // Describes how another rank's declaration of the model differs from the first;
-// empty: it does not.
+// empty if it does not.
 std::string DeclarationDifference(const v1::DeclareModelRequest& first,
                                   const v1::DeclareModelRequest& other);
 

@@ -185,8 +185,9 @@ StepRecord Progress::MergeFront() {
   return record;
 }
 
-// Samples per second over the steps in the window, which always holds the
-// newest step. Summed anew each time: a running sum of seconds would drift.
+// Returns samples per second over the steps in the window, which always holds
+// the newest step. The sum is new each time: a running sum of seconds would
+// drift.
 double Progress::Rate(const StepRecord& record) {
   recent_.push_back({record.samples, record.seconds.step});
   recent_samples_ += record.samples;

@@ -17,23 +17,24 @@ namespace tributary {
 struct StepRecord {
   int64_t step = 0;   // from 1
   int64_t epoch = 0;  // from 1; of the lowest rank that reported
-  // Mean over the samples of the reports, before the update; NaN: all are lost.
+  // Mean over the reported samples, before the update; NaN if all reports are
+  // lost.
   double loss = 0;
   double learning_rate = 0;       // of the lowest rank that reported
   uint64_t samples = 0;           // summed over all ranks
   double samples_per_second = 0;  // over the last kWindowSeconds of training
   // Means over the ranks, so that the parts still add up to the step.
   StepSeconds seconds;
-  // Part of seconds.wait: the excess over the rank that waited least, that is,
+  // Part of seconds.wait: the excess over the rank that waited least. This is
   // the mean time spent waiting for the slowest rank.
   double peer_seconds = 0;
   bool skipped = false;  // the update changed nothing (nonfinite: skip)
-  // Ranks that have computed the step, but whose reports are lost.
+  // Number of ranks that have computed the step but whose reports are lost.
   size_t lost_reports = 0;
   uint64_t bytes_sent = 0;  // payloads, by all ranks
   uint64_t bytes_received = 0;
-  // For a step that is drawn (common/base/timeline_step.h): every rank's
-  // report. A lost report has epoch 0.
+  // Every rank's report, if the step is drawn (common/base/timeline_step.h). A
+  // lost report has epoch 0.
   std::vector<v1::StepReport> ranks;
 };
 
@@ -54,7 +55,7 @@ class Progress {
  public:
   static constexpr double kWindowSeconds = 5;
 
-  // Steps up to `start_step` were reported to an earlier run.
+  // Steps up to `start_step` belong to an earlier run.
   explicit Progress(int num_workers, int64_t start_step = 0);
 
   // Continues after the steps that an earlier coordinator of the job recorded.
@@ -77,7 +78,8 @@ class Progress {
   std::vector<StepRecord> Take();
   bool HasRecords() const { return !records_.empty(); }
 
-  // About ranks that seem to train on the same rows; empty: nothing is new.
+  // A sentence about ranks that seem to train on the same rows; empty: nothing
+  // new.
   std::string TakeNotice() { return equal_ranks_.TakeNotice(); }
 
   int64_t last_step(uint32_t rank) const { return ranks_[rank].last_step; }
@@ -86,7 +88,8 @@ class Progress {
     return ranks_[rank].last_report;
   }
   int64_t merged_step() const { return latest_.step; }
-  // With the newest known loss. Step 0: there is none yet.
+  // The latest merged step, with the newest known loss. Step 0: there is none
+  // yet.
   const StepRecord& latest() const { return latest_; }
   uint64_t total_samples() const { return total_samples_; }
   // Sum of the steps' step_seconds: training time without pauses between steps.

@@ -120,12 +120,12 @@ std::string ValidationChange(const v1::JobSpec& job, bool other_rows,
                              const v1::CheckpointManifest& manifest) {
   const v1::DataSpec& now = job.data();
   const v1::DataSpec& before = manifest.job().data();
-  // The fraction of a text is its last samples, in any order of the others.
+  // The fraction of a text is its last samples, however the others are ordered.
   const bool same_order =
       SequenceLengthOf(now.train()) > 0 ||
       before.shuffle().SerializeAsString() == now.shuffle().SerializeAsString();
   const bool same_rows =
-      manifest.data_checksum() != 0 ||  // then it decides
+      manifest.data_checksum() != 0 ||  // the checksum decides
       before.train().SerializeAsString() == now.train().SerializeAsString();
   const bool keeps_away =
       before.validation().has_fraction() && same_order && same_rows &&

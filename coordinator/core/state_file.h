@@ -10,13 +10,13 @@
 
 namespace tributary {
 
-// A CRC-32C of the message, then the message. False from ReadChecked: `bytes`
-// are not of such a message.
+// Checked returns a CRC-32C of the message, then the message. ReadChecked
+// returns false if `bytes` do not come from Checked.
 std::string Checked(const google::protobuf::MessageLite& message);
 bool ReadChecked(absl::string_view bytes,
                  google::protobuf::MessageLite* message);
 
-// The contents of coordinator.state, as Checked.
+// Returns the contents of coordinator.state, in the format of Checked.
 std::string EncodeState(const v1::CoordinatorState& state);
 
 // Decodes the contents of coordinator.state. DataLoss: `file` is damaged.

@@ -11,10 +11,10 @@
 
 namespace tributary {
 
-// The highest step that any of these workers has begun, or an earlier process
-// has (`furthest`). A worker that has finished or paused begins no step after
-// the one it reported, so every worker can still reach it. Nullopt: some worker
-// may still begin another step.
+// The highest step that has been begun by one of these workers or by an earlier
+// process (`furthest`). A worker that has finished or paused begins no step
+// after the one it reported, so every worker can still reach the result.
+// Nullopt: some worker may still begin another step.
 inline std::optional<int64_t> HighestPaused(absl::Span<const Place> workers,
                                             int64_t furthest,
                                             int64_t total_steps) {
@@ -40,7 +40,7 @@ inline int64_t RoundEnd(int64_t step, int64_t steps_a_round) {
 // within a round. A plain object.
 class StopStep {
  public:
-  // StepCount::steps_an_update.
+  // steps_a_round: StepCount::steps_an_update.
   explicit StopStep(int64_t steps_a_round) : steps_a_round_(steps_a_round) {}
 
   void Request() { requested_ = true; }
@@ -48,7 +48,7 @@ class StopStep {
     if (!requested_) program_ended_ = true;
     requested_ = true;
   }
-  // False: the job stops already.
+  // Returns false if the job stops already.
   bool StopEarly(int64_t step, int64_t total_steps) {
     if (requested_) return false;
     requested_ = stopped_early_ = true;
@@ -56,18 +56,19 @@ class StopStep {
     return true;
   }
   bool requested() const { return requested_; }
-  // Whether a person has requested it, and not the end of a program or an
+  // Whether a person has requested the stop, not the end of a program or an
   // evaluation.
   bool by_person() const {
     return requested_ && !program_ended_ && !stopped_early_;
   }
   bool stopped_early() const { return stopped_early_; }
-  // Nullopt: not requested, or some worker may still begin another step.
+  // The step to stop after. Nullopt: no stop is requested, or some worker may
+  // still begin another step.
   std::optional<int64_t> get() const { return step_; }
 
   // This step has been begun, so the job must not stop before it.
   void KnowBegun(int64_t step) { furthest_ = std::max(furthest_, step); }
-  // The highest step known to be begun.
+  // The highest step that is known to have been begun.
   int64_t furthest() const { return furthest_; }
 
   // After a rollback workers may report earlier steps than furthest(); those
@@ -77,8 +78,8 @@ class StopStep {
     const auto highest = HighestPaused(workers, furthest_, total_steps);
     if (highest) SetStep(*highest, total_steps);
   }
-  // All members start over, so the step has to be settled again. That of an
-  // early stop stays: the same evaluations lead to it.
+  // All members start over, so the step has to be settled again. The step of an
+  // early stop stays, because the same evaluations lead to it.
   void Reset() {
     if (!stopped_early_) step_.reset();
   }
@@ -108,7 +109,7 @@ class StopStep {
   bool program_ended_ = false;
   bool stopped_early_ = false;
   std::optional<int64_t> step_;
-  int64_t furthest_ = 0;  // begun before a rollback, or by who is lost
+  int64_t furthest_ = 0;  // begun before a rollback, or by a lost member
 };
 
 }  // namespace tributary

@@ -16,12 +16,12 @@
 namespace tributary {
 
 // Saves every complete evaluation once, in order, for a later coordinator of
-// the job. While saving fails it tries again every 200 ms; the job does not
+// the job. If saving fails, Update tries again every 200 ms; the job does not
 // wait for it. A plain object: its owner locks.
 class EvaluationSaver {
  public:
   // OK: the evaluations are on disk. After an error the callee keeps them, and
-  // is called again without new ones.
+  // the next call retries without passing them again.
   using Save =
       std::function<absl::Status(const std::vector<EvaluationRecord>&)>;
 
@@ -29,12 +29,12 @@ class EvaluationSaver {
   EvaluationSaver(Save save, const Clock* clock)
       : save_(std::move(save)), clock_(clock) {}
 
-  // This evaluation is saved already.
+  // Marks this evaluation as already saved.
   void Restore(const EvaluationRecord& evaluation) { NoteSaved(evaluation); }
   void Add(EvaluationRecord evaluation) {
     fresh_.push_back(std::move(evaluation));
   }
-  // Saves what is new. Adds messages about failures to `notices`.
+  // Saves the new evaluations. Adds messages about failures to `notices`.
   void Update(std::vector<std::string>* notices);
 
   // The newest saved evaluation on this set; nullopt: there is none.

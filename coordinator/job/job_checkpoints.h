@@ -47,16 +47,18 @@ class JobCheckpoints {
   // them again. `saved`: every change so far is on disk.
   uint32_t Take(const v1::HeartbeatRequest& request, bool saved);
 
-  // The next manifest to write, if any, and the result of writing it. False: a
-  // new plan has replaced the manifest's plan, so its steps no longer count.
+  // NextManifest returns the next manifest to write, if any; Written takes the
+  // result of writing it. Written returns false if a new plan has replaced the
+  // manifest's plan, so its steps no longer count.
   std::optional<PendingManifest> NextManifest();
   bool Written(const PendingManifest& pending, const std::string& folder,
                const absl::Status& status, int64_t now_micros);
   // Takes the directories of checkpoints that have failed since the last call.
   std::vector<std::string> TakeFailed();
 
-  // The checkpoint that a member of the newest plan cannot read, if any, and
-  // the older checkpoint to use instead; no folder: the job's beginning.
+  // TakeUnreadable returns the checkpoint that a member of the newest plan
+  // cannot read, if any. GoBack takes the older checkpoint to use instead; no
+  // folder: the job's beginning.
   std::optional<UnreadableCheckpoint> TakeUnreadable();
   void GoBack(const UnreadableCheckpoint& lost, int64_t step,
               const std::string& folder);
@@ -65,8 +67,8 @@ class JobCheckpoints {
   bool HasWork() const {
     return ledger_.Next().has_value() || unreadable_.has_value();
   }
-  // Whether the job leaves a checkpoint of its last step that is not due
-  // otherwise.
+  // Whether the job leaves a checkpoint of its last step although no other rule
+  // requires one.
   bool WritesAtEnd() const;
   // Whether a checkpoint up to this step, which all workers have finished, may
   // still become complete.

@@ -49,7 +49,7 @@ void JobCore::Restore(const Predecessor& predecessor) {
   const v1::CoordinatorState& state = *predecessor.state;
   reports_.Restore(state, predecessor.recorded, predecessor.evaluations, now());
   evaluations_.Restore(predecessor.evaluations, state.evaluations());
-  (void)evaluations_.Declared();  // the predecessor has told
+  (void)evaluations_.Declared();  // the predecessor has told it
   news_.Restore(predecessor.events, predecessor.recorded.step,
                 state.first_loss());
   state_.KnowBegun(predecessor.recorded.step);
@@ -128,7 +128,8 @@ absl::Status JobCore::DeclareModel(const v1::DeclareModelRequest& request) {
 }
 
 absl::Status JobCore::Hear(const v1::HeartbeatRequest& request) {
-  // Checked first: in another job, its place and incarnation may be valid here.
+  // The job is checked first: in another job, the sender's place and
+  // incarnation may be valid here.
   if (request.job_id() != state_.options().job_id) {
     return absl::FailedPreconditionError(
         absl::StrCat("a heartbeat of job ", request.job_id(),
@@ -190,8 +191,8 @@ absl::StatusOr<v1::HeartbeatResponse> JobCore::Beat(
   return response;
 }
 
-// The steps before a failure show its cause. An error no longer changes
-// anything.
+// The steps before a failure show its cause. An error in the reports no longer
+// matters.
 void JobCore::TakeLate(const v1::HeartbeatRequest& request) {
   if (phase() != v1::JOB_PHASE_FAILED || request.role() != v1::ROLE_WORKER ||
       request.steps().empty()) {

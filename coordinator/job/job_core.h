@@ -29,10 +29,10 @@ class JobCore {
  public:
   // An earlier coordinator of the same job.
   struct Predecessor {
-    const v1::CoordinatorState* state = nullptr;  // that it saved; null: none
-    RecordedSteps recorded;                       // that it recorded
+    const v1::CoordinatorState* state = nullptr;  // as it saved it; null: none
+    RecordedSteps recorded;                       // the steps that it recorded
     std::vector<HistoryEvent> events;             // the newest, oldest first
-    // Those that it saved, of all sets, in the order of steps.
+    // The evaluations that it saved, of all sets, in the order of steps.
     std::vector<EvaluationRecord> evaluations;
   };
   struct Options {
@@ -46,18 +46,18 @@ class JobCore {
 
   explicit JobCore(Options options);
 
-  // Call it after every change: saves the state. Once the state may be seen it
+  // Saves the state; call it after every change. Once the state may be seen, it
   // begins the plan and publishes orders and messages.
   void Commit();
-  // Why the newest state must not be seen yet; OK: it may.
+  // Why the newest state must not be seen yet; OK: it may be seen.
   absl::Status Held() const { return saver_.Held(); }
 
   absl::StatusOr<v1::RegisterResponse> Register(
       const v1::RegisterRequest& request);
-  // As JobState::DeclareModel.
+  // See JobState::DeclareModel.
   absl::Status DeclareModel(const v1::DeclareModelRequest& request);
-  // FailedPrecondition: a heartbeat of another job. A higher term deposes this
-  // coordinator.
+  // Checks the job and the term of a heartbeat. FailedPrecondition: it is of
+  // another job. A higher term deposes this coordinator.
   absl::Status Hear(const v1::HeartbeatRequest& request);
   // Whether the reports of this heartbeat may be taken.
   bool MayTake(const v1::HeartbeatRequest& request) const;
@@ -78,7 +78,7 @@ class JobCore {
 
   void AllowStart(const std::string& checkpoint_directory);
   void Tick();
-  // The job waits for something besides members; an empty text: for nothing.
+  // Sets what the job waits for besides members; an empty text: nothing.
   void SetWaits(const v1::Wait& what);
 
   bool HasUpdate() const { return news_.Has(phase(), !Held().ok()); }
@@ -130,7 +130,7 @@ class JobCore {
   uint64_t begun_epoch_ = 0;  // the plan of checkpoints, groups and weights
   uint64_t taken_over_epoch_ = 0;    // of the previous coordinator; 0: none
   v1::HeartbeatResponse published_;  // for every member
-  JobWait waits_;                    // for other things than members
+  JobWait waits_;                    // other things than members
 };
 
 }  // namespace tributary

@@ -12,9 +12,8 @@
 
 namespace tributary {
 
-// The end of a job: when its final weights can be saved, and which of them the
-// ranks of a job without servers have not sent. A plain object: its owner
-// locks.
+// The end of a job: when its final weights can be saved, and, without servers,
+// which weights the ranks have not sent yet. A plain object: its owner locks.
 class JobEnding {
  public:
   // Both must outlive this object.
@@ -25,8 +24,8 @@ class JobEnding {
   void BeginPlan();
   // True once all workers have finished and have reported their last step.
   bool Ready() const;
-  // Takes a piece of the weights from a rank. Errors as PutWeights::Put;
-  // FailedPrecondition: another rank sends this parameter, or servers have it.
+  // Takes a piece of the weights from a rank. FailedPrecondition: another rank
+  // sends this parameter, or servers have it. Other errors as PutWeights::Put.
   absl::Status Put(const v1::PutWeightsRequest& request);
   // The ranks whose final weights are missing once all workers have finished.
   std::vector<uint32_t> Wanted() const;
@@ -34,10 +33,11 @@ class JobEnding {
   // some are missing; the message names the ranks that are asked for them.
   absl::StatusOr<FinalWeights> Weights(int64_t step) const;
   // Asks for the missing weights again. Returns a sentence about it, once for
-  // each plan; empty: there is none.
+  // each plan; otherwise empty.
   std::string WantAgain(int64_t now_micros);
-  // The final weights are saved, or cannot be; ends the job. An error is
-  // ignored when the plan is no longer in force: then all members start over.
+  // Ends the job: the final weights are saved or, with an error, cannot be. An
+  // error is ignored if the plan is no longer in force, because all members
+  // start over.
   void Saved(uint64_t plan_epoch, const absl::Status& status);
 
  private:

@@ -14,43 +14,44 @@
 
 namespace tributary {
 
-// The evaluations of a job: adds the parts of the ranks, saves those that are
-// complete, and decides by them. A plain object: its owner locks.
+// The evaluations of a job: adds up the parts of the ranks, saves complete
+// evaluations, and decides by them. A plain object: its owner locks.
 class JobEvaluations {
  public:
   // `state` and `reports` must outlive this object.
   JobEvaluations(JobState* state, WorkerReports* reports,
                  EvaluationSaver::Save save, const Clock* clock);
 
-  // A new job goes on after the evaluations of the checkpoint that it starts
-  // from, if they are of the same set.
+  // Begins a new job: it continues after the evaluations of the checkpoint from
+  // which it starts, if they are of the same set.
   void Begin();
-  // Continues after those of an earlier coordinator, which `reports` knows
-  // already.
+  // Continues after the evaluations of an earlier coordinator, which `reports`
+  // must know already.
   void Restore(const std::vector<EvaluationRecord>& evaluations,
                const SavedEvaluations& saved);
 
-  // A rank has declared model and data. Returns a message, as
+  // Call it when a rank has declared model and data. Returns a message, as
   // EvaluationDecisions::SetBasis.
   std::string Declared() {
     return decisions_.SetBasis(state_.plans().evaluation_basis());
   }
 
-  // Aborted: the sender does not know `term`, this coordinator's, yet.
+  // Takes a rank's part. Aborted: the sender does not know `term`, the term of
+  // this coordinator, yet.
   absl::Status Report(const v1::ReportEvaluationRequest& request,
                       uint64_t term);
   // The answer to the same request, once its evaluation is saved.
   v1::ReportEvaluationResponse AnswerReport(
       const v1::ReportEvaluationRequest& request) const;
-  // A rank has reported its part of the evaluation after this step and begins
-  // no other before Answer answers. FailedPrecondition: it has no place in this
-  // plan.
+  // A rank has reported its part of the evaluation after this step. It begins
+  // no other step before Answer answers. FailedPrecondition: it has no place in
+  // this plan.
   absl::Status Stand(const v1::AwaitEvaluationRequest& request);
-  // As EvaluationDecisions::Answer.
+  // See EvaluationDecisions::Answer.
   absl::StatusOr<v1::AwaitEvaluationResponse> Answer(int64_t step) const;
 
-  // Saves what is new for a later coordinator. Adds messages about failures to
-  // `notices`.
+  // Saves new evaluations for a later coordinator. Adds messages about failures
+  // to `notices`.
   void SaveNew(std::vector<std::string>* notices) { saver_.Update(notices); }
   const EvaluationDecisions& decisions() const { return decisions_; }
 

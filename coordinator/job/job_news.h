@@ -21,7 +21,7 @@ struct JobUpdate {
   std::vector<StepRecord> steps;              // in order, each once
   std::vector<EvaluationRecord> evaluations;  // after their steps
   v1::JobPhase phase = v1::JOB_PHASE_WAITING;
-  std::string message;      // WAITING: for which members; FAILED: why
+  std::string message;      // WAITING: missing members; FAILED: the reason
   int64_t total_steps = 0;  // 0: the model is not declared, or the end is open
   DataCourse course;        // empty: the model is not declared
   std::vector<std::string> notices;  // messages about losses and checkpoints
@@ -29,8 +29,8 @@ struct JobUpdate {
   std::vector<TraceBatch> trace;     // events of traced steps
   // The model, once rank 0 has declared it.
   std::shared_ptr<const v1::DeclareModelRequest> model;
-  // Why another coordinator has replaced this one, which then leaves its files
-  // alone; empty: it has not been replaced.
+  // Why another coordinator has replaced this one, which then no longer changes
+  // its files; empty: it has not been replaced.
   std::string deposed;
 };
 
@@ -47,18 +47,20 @@ class JobNews {
                const v1::FirstLoss& first);
   void Note(std::string notice);
   void Note(std::vector<std::string> notices);
-  // The state may be seen: logs a phase that is new, and returns whether it is.
+  // Logs the phase if it is new, and returns whether it is. Call it when the
+  // state may be seen.
   bool NotePhase();
   void AddCheckpoint(int64_t step) { events_.AddCheckpoint(step); }
 
-  // `phase`: the one that may be seen. `held`: the state must not be seen yet.
+  // Whether there is news. `phase`: the phase that may be seen. `held`: the
+  // state must not be seen yet.
   bool Has(v1::JobPhase phase, bool held) const;
-  // All but phase, message, trace and deposed. Says which steps changed
-  // nothing. Says, or fails the job, when training diverges.
+  // Takes all news but phase, message, trace and deposed. Notes which steps
+  // changed nothing and whether training diverges, which may fail the job.
   JobUpdate Take(bool held);
   void Show(v1::JobPhase phase) { shown_phase_ = phase; }
   const EventHistory& events() const { return events_; }
-  // Its step is 0 until the first step has ended.
+  // The job's first loss; its step is 0 until the first step has ended.
   const v1::FirstLoss& first_loss() const { return divergence_.first(); }
 
  private:
@@ -73,8 +75,8 @@ class JobNews {
   JobState& state_;
   WorkerReports& reports_;
   DivergenceWatch divergence_;
-  // Whether divergence_ has the right first loss. That of the checkpoint does
-  // not count if the training data have changed.
+  // Whether divergence_ has the right first loss. The checkpoint's first loss
+  // does not count if the training data have changed.
   bool knows_first_ = false;
   SkippedSteps skipped_steps_;
   std::vector<std::string> notices_;

@@ -139,7 +139,7 @@ JobTotals JobTotalsOf(const JobState& state, const WorkerReports& reports,
   JobTotals totals;
   totals.steps = progress.merged_step();
   totals.epochs = progress.latest().epoch;
-  // No step was done after the checkpoint.
+  // If no step was done after the checkpoint, the course tells the epoch.
   if (const DataCourse& course = state.plans().course();
       totals.epochs == 0 && totals.steps > 0 && !course.empty()) {
     totals.epochs = course.EpochOf(totals.steps);

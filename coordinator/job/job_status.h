@@ -11,7 +11,7 @@
 
 namespace tributary {
 
-// "waiting", "running", "stopping", "done", "failed"; else "unknown".
+// "waiting", "running", "stopping", "done", "failed" or "unknown".
 const char* PhaseWord(v1::JobPhase phase);
 
 // The answer to `tributary status`, without phase and message.

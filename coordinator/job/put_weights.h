@@ -18,9 +18,9 @@ class PutWeights {
   void Begin(const ParameterSpecs& parameters);
 
   // Adds the parameter's next piece; ignores a piece that arrived before.
-  // OutOfRange: not the next piece, so the sender starts this parameter again.
-  // InvalidArgument: the piece is of another step or exceeds the parameter.
-  // DataLoss: wrong checksum.
+  // OutOfRange: this is not the next piece, so the sender starts this parameter
+  // again. InvalidArgument: the piece is of another step or exceeds the
+  // parameter. DataLoss: wrong checksum.
   absl::Status Put(const v1::PutWeightsRequest& request);
 
   bool complete() const {

@@ -13,41 +13,43 @@
 namespace tributary {
 
 // Saves the state of a job for a later coordinator, and decides whether the
-// newest state may be seen. While it is not saved, or once another coordinator
-// has replaced this one, it is held back. Evaluations and the newest checkpoint
-// are saved too, but hold nothing back. A plain object: its owner locks.
+// newest state may be seen. The state is held back while it is not saved, or
+// once another coordinator has replaced this one. Evaluations and the newest
+// checkpoint are saved too, but hold nothing back. A plain object: its owner
+// locks.
 class StateSaver {
  public:
   // OK: the state is on disk.
   using Save = std::function<absl::Status(const v1::CoordinatorState&)>;
 
-  // `save` may be null: nothing is saved, and nothing is held back for it.
-  // `term`: of this coordinator.
+  // `save` may be null: nothing is saved, and nothing is held back for saving.
+  // `term`: this coordinator's.
   StateSaver(Save save, const Clock* clock, uint64_t term)
       : save_(std::move(save)), clock_(clock), term_(term) {}
 
   // Nothing may be seen before this call.
   void Allow() { allowed_ = true; }
-  // Saves the state unless it is saved already. While saving fails it tries
-  // again every 200 ms. Adds messages about failures to `notices`. This is
-  // called with every heartbeat, so it looks at `small` alone, the state
-  // without its large parts. `revision` rises with every change of those;
+  // Saves the state unless it is saved already. If saving fails, tries again
+  // every 200 ms. Adds messages about failures to `notices`. This is called
+  // with every heartbeat, so it looks only at `small`, the state without its
+  // large parts. `revision` increases with every change of the large parts;
   // `add_large` adds them when the state has to be written.
   using AddLarge = std::function<void(v1::CoordinatorState*)>;
   void Update(v1::CoordinatorState small, uint64_t revision,
               const AddLarge& add_large, std::vector<std::string>* notices);
-  // Another coordinator of the job has a higher term: nothing is saved again.
+  // Call it when another coordinator of the job has a higher term: from then
+  // on, nothing is saved.
   void Depose(uint64_t term) { deposed_by_ = term; }
-  // The state has been held back for this time.
+  // Whether the state has been held back for this long.
   bool HeldFor(int64_t micros) const {
     return held_ && clock_->NowMicros() - held_micros_ >= micros;
   }
-  // Shows the state of the job although it is not saved.
+  // Lets the state be seen although it is not saved.
   void GiveUp() { given_up_ = true; }
 
-  // Why the newest state must not be seen yet; OK: it may.
+  // Why the newest state must not be seen yet; OK: it may be seen.
   absl::Status Held() const;
-  // Since when the state is held back, by the clock.
+  // When the state began to be held back, by the clock.
   int64_t held_micros() const { return held_micros_; }
   // Whether every change is on disk.
   bool saved() const { return error_.ok(); }
@@ -60,9 +62,9 @@ class StateSaver {
   const uint64_t term_;
   uint64_t deposed_by_ = 0;  // its term; 0: none
   bool allowed_ = false;
-  // Marks of a state's small parts and revision: the state on disk, its part
-  // that must be saved before it is seen, and the state that could not be saved
-  // last.
+  // Marks, as made from a state's small parts and revision: of the state on
+  // disk, of its part that must be saved before it is seen, and of the state
+  // whose saving has been tried last.
   std::string saved_;
   std::string saved_ahead_;
   std::string tried_;

@@ -22,7 +22,7 @@ void WorkerReports::Restore(const v1::CoordinatorState& state,
     unheard_.insert(rank);
   }
   progress_micros_ = now_micros;
-  // When the earlier one began is not known by this clock.
+  // This clock does not know when the earlier coordinator began.
   if (state.has_plan()) begin_micros_ = now_micros;
 }
 

@@ -43,7 +43,7 @@ class WorkerReports {
   // coordinator heard from them.
   void GiveUpSilent(const Membership& membership, int64_t final_step);
 
-  // The last step of a worker; of a server, the last merged step.
+  // The last step of a worker; for a server, the last merged step.
   int64_t LastStepOf(const Place& place) const {
     return place.role == v1::ROLE_WORKER ? progress_.last_step(place.index)
                                          : progress_.merged_step();
@@ -52,7 +52,8 @@ class WorkerReports {
   Progress& progress() { return progress_; }
   const Evaluations& evaluations() const { return evaluations_; }
   Evaluations& evaluations() { return evaluations_; }
-  // On the test set, of a job whose evaluations are on its validation set.
+  // The evaluations on the test set, if the job's own are on its validation
+  // set.
   const Evaluations& tests() const { return tests_; }
   // InvalidArgument: the job has no validation set, or the part contradicts
   // itself.
@@ -62,10 +63,10 @@ class WorkerReports {
   bool HasEvaluations() const;
   std::vector<EvaluationRecord> TakeEvaluations();
   std::vector<std::string> TakeNotices();
-  // Takes those of both sets that were completed since the last call.
+  // Takes the evaluations of both sets that were completed since the last call.
   std::vector<EvaluationRecord> TakeComplete();
 
-  // When a step last ended or training began, and when training began; 0: not
+  // When a step last ended or training began; and when training began. 0: not
   // yet.
   int64_t progress_micros() const { return progress_micros_; }
   int64_t begin_micros() const { return begin_micros_; }

@@ -18,17 +18,17 @@
 
 namespace tributary {
 
-// The past, as the status page shows it: curves of the training loss and of
-// every metric of the evaluations, and the parts of the newest steps. Its
+// The past of a run, as the status page shows it: curves of the training loss
+// and of every evaluation metric, and the time parts of the newest steps. Its
 // memory and its JSON are bounded, whatever the length of the run. Thread-safe.
 class RunHistory {
  public:
-  // The parts of a step are means over so many of the newest steps.
+  // The parts of a step are means over this many of the newest steps.
   static constexpr size_t kMeanSteps = 50;
   // Limit of curves of evaluations; further metrics are not shown.
   static constexpr size_t kMaxCurves = 16;
 
-  // In the order of steps.
+  // Add records. Call them in the order of steps.
   void AddStep(const StepRecord& record);
   void AddEvaluation(const EvaluationRecord& record);
 
@@ -37,15 +37,15 @@ class RunHistory {
   v1::StepsShown SaveSteps() const;
   void RestoreSteps(const v1::StepsShown& shown);
 
-  // One JSON object and a newline (docs/monitoring.md), with these events.
-  // Values have five significant digits.
+  // Returns one JSON object and a newline (docs/monitoring.md), with these
+  // events. Values have five significant digits.
   std::string ToJson(
       const google::protobuf::RepeatedPtrField<v1::JobEvent>& events) const;
 
  private:
   mutable absl::Mutex mu_;
   StepCurve loss_ ABSL_GUARDED_BY(mu_);
-  // By set and metric: {"test", "accuracy"}.
+  // By set and metric, for example {"test", "accuracy"}.
   std::map<std::pair<std::string, std::string>, StepCurve> evaluations_
       ABSL_GUARDED_BY(mu_);
   std::deque<StepSeconds> newest_ ABSL_GUARDED_BY(mu_);

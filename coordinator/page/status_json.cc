@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// With the keys of metrics.jsonl, in whole microseconds.
+// Uses the keys of metrics.jsonl, and times in whole microseconds.
 Json StepJson(const v1::StepReport& report) {
   Json json = {{"step", report.step()}, {"samples", report.samples()}};
   for (const StepSecondsField& field : kStepSeconds) {
@@ -73,7 +73,7 @@ std::string StatusJson(const v1::JobStatusResponse& status, bool one_line) {
                {"samples_per_second", status.samples_per_second()},
                {"step_wait_seconds", nullptr}};
   if (status.total_steps() == 0 && status.phase() != v1::JOB_PHASE_WAITING) {
-    json["total_steps"] = nullptr;  // the job's program ends it
+    json["total_steps"] = nullptr;  // the job's program decides when it ends
   }
   if (status.step() > 0) {
     json["loss"] = status.loss();

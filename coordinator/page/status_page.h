@@ -13,15 +13,15 @@ namespace tributary {
 absl::string_view PageStyle();
 
 // The page for people: one HTML document that holds its style and its script,
-// and reads status.json and history.json beside it. Its headers allow it these
-// alone, so nothing that a member sends can be executed.
+// and reads status.json and history.json beside it. Its headers allow nothing
+// else, so nothing that a member sends can be executed.
 HttpAnswer StatusPage();
 
-// The page reads this every two seconds: `tributary status --json`, without the
-// events.
+// status.json, which the page reads every two seconds: the output of `tributary
+// status --json`, without the events.
 HttpAnswer StatusAnswer(v1::JobStatusResponse status);
 
-// It reads these less often: curves and events.
+// history.json, which the page reads less often: curves and events.
 HttpAnswer HistoryAnswer(const RunHistory& history,
                          const v1::JobStatusResponse& status);
 

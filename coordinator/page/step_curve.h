@@ -13,8 +13,8 @@ namespace tributary {
 // A curve over the steps of a run that takes any number of steps and keeps a
 // bounded number of points. Each point is the mean of `width` consecutive
 // steps. When there are too many points, neighbours are joined and the width
-// doubles, so a curve has kMaxPoints / 2 points or more from then on, and is
-// the same function of the steps however often it is read.
+// doubles. From then on a curve has at least kMaxPoints / 2 points, and is the
+// same function of the steps however often it is read.
 class StepCurve {
  public:
   static constexpr size_t kMaxPoints = 400;
@@ -39,10 +39,10 @@ class StepCurve {
 
  private:
   struct Bucket {
-    int64_t index = 0;  // of its steps, (step - 1) / width_
+    int64_t index = 0;  // (step - 1) / width_ of its steps
     int64_t last_step = 0;
     int64_t steps = 0;
-    double sum = 0;  // NaN or infinite: one of the values was
+    double sum = 0;  // NaN or infinite if one of the values was
   };
 
   void Join();

@@ -9,8 +9,9 @@
 
 namespace tributary {
 
-// The record in model.json of a resolved job's model, as its workers have
-// declared it. Parameters that the ranks of a group hold in slices are whole.
+// Returns the record in model.json for the model of a resolved job, as its
+// workers have declared it. Parameters that a group of ranks holds in slices
+// are whole.
 v1::ModelRecord DescribeModel(const v1::JobSpec& job,
                               const v1::DeclareModelRequest& declaration);
 

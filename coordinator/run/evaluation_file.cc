@@ -17,7 +17,7 @@ absl::StatusOr<std::vector<EvaluationRecord>> EvaluationFile::Read(
   std::error_code error;
   if (!std::filesystem::exists(path(), error)) return evaluations;
   TRIBUTARY_RETURN_IF_ERROR(CutToWholeLines(path()));
-  std::map<std::string, int64_t> last;  // step of each set
+  std::map<std::string, int64_t> last;  // last step of each set
   *bad = ForEachLine(path(), 0, [&](absl::string_view line) {
     std::optional<EvaluationRecord> read = ReadEvaluationText(line);
     if (!read) return false;

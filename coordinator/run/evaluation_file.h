@@ -13,8 +13,8 @@
 
 namespace tributary {
 
-// evaluations.jsonl of a run: a line for each complete evaluation. It is on the
-// disk before the workers learn that the evaluation is complete.
+// evaluations.jsonl of a run: a line for each complete evaluation. A line is on
+// the disk before the workers learn that the evaluation is complete.
 class EvaluationFile {
  public:
   // The first evaluation creates the file.
@@ -33,7 +33,7 @@ class EvaluationFile {
 
   const std::string folder_;
   std::optional<RecordFile> file_;
-  std::vector<EvaluationRecord> waiting_;  // for the file to be opened
+  std::vector<EvaluationRecord> waiting_;  // until the file is opened
   bool synced_ = true;
 };
 

@@ -15,9 +15,10 @@ struct ExportedTensors {
   std::string weights_sha256;
 };
 
-// Writes the weights of a checkpoint, and the optimizer's state if wanted, to a
-// safetensors file, which appears when it is whole. The tensors are those of
-// CheckpointTensors. Every byte that is read is checked.
+// Writes the weights of a checkpoint, and the optimizer's state if
+// `with_state`, to a safetensors file, which appears only when it is complete.
+// The tensors are those of CheckpointTensors. Every byte that is read is
+// checked.
 absl::StatusOr<ExportedTensors> ExportTensors(
     const std::shared_ptr<const CheckpointReader>& reader, bool with_state,
     const std::string& output);

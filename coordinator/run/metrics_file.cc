@@ -22,7 +22,7 @@ absl::StatusOr<RecordFile> OpenLines(const std::string& folder) {
   return RecordFile::Open(folder + kMetricsFile, /*max_kept=*/64 << 20);
 }
 
-// Totals without a step: there are none, or they are damaged.
+// Returns totals without a step if there are none or they are damaged.
 v1::RecordedTotals ReadTotals(const std::string& folder) {
   v1::RecordedTotals totals;
   if (!ReadChecked(ReadText(folder + kTotalsFile), &totals)) totals.Clear();

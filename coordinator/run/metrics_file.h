@@ -18,18 +18,18 @@ namespace tributary {
 struct EarlierSteps {
   // Called first with the curve of the steps that are not read again, if any.
   std::function<void(const v1::StepsShown& shown)> on_shown;
-  // Called with each other step, without its bytes.
+  // Called with each step that the curve lacks, without its bytes.
   std::function<void(const StepRecord& record)> on_step;
 };
 
-// metrics.jsonl of a run, and coordinator.totals: the sums over its first
-// lines, and the number of bytes of these lines. A coordinator that continues
-// the run reads only the lines after them, so that it starts quickly, however
-// long the run is.
+// metrics.jsonl of a run, and coordinator.totals. The latter holds the sums
+// over the first lines of metrics.jsonl and the number of bytes of these lines,
+// so a coordinator that continues the run reads only the lines after them and
+// starts quickly, however long the run is.
 class MetricsFile {
  public:
   static absl::StatusOr<MetricsFile> Create(const std::string& folder);
-  // Continues the file of an earlier coordinator, which may be damaged or
+  // Continues the files of an earlier coordinator, which may be damaged or
   // removed.
   static absl::StatusOr<MetricsFile> Open(const std::string& folder,
                                           const EarlierSteps& earlier);
@@ -40,7 +40,7 @@ class MetricsFile {
   // As RecordFile::Sync; from any thread.
   absl::Status Sync() { return file_.Sync(); }
   // Writes coordinator.totals, unless it already includes the last step, or
-  // lines are not written yet. `shown`: of all steps so far.
+  // some lines are not written yet. `shown`: of all steps so far.
   absl::Status SaveTotals(const v1::StepsShown& shown);
 
   // The sums over all lines; step 0: there are none.
@@ -59,8 +59,8 @@ class MetricsFile {
 
   std::string folder_;
   RecordFile file_;
-  v1::RecordedTotals totals_;  // without what is shown
-  int64_t saved_step_ = 0;     // of coordinator.totals
+  v1::RecordedTotals totals_;  // without `shown`
+  int64_t saved_step_ = 0;     // the step of coordinator.totals
   BadLines bad_lines_;
 };
 

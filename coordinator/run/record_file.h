@@ -25,9 +25,9 @@ class RecordFile {
   // NotFound: the file was removed. All errors name the file.
   absl::Status Flush();
 
-  // Waits until what is written is on the disk. Errors as Flush.
+  // Waits until the written records are on the disk. Errors as Flush.
   absl::Status Sync();
-  // Bytes that are written.
+  // The number of bytes written.
   absl::StatusOr<uint64_t> Size() const;
 
   bool keeps() const { return !kept_.empty(); }

@@ -48,7 +48,7 @@ class RunDirectory {
   static absl::StatusOr<std::unique_ptr<RunDirectory>> Create(
       const std::string& path, const v1::JobSpec& job, std::time_t started);
 
-  // Replaces job.yaml, for a job of which only a part was known to Create.
+  // Replaces job.yaml, for a job of which Create knew only a part.
   absl::Status SaveJob(const v1::JobSpec& job);
 
   // Creates only the directory, for a command that makes several runs.
@@ -65,16 +65,16 @@ class RunDirectory {
 
   RunLock& lock() { return *lock_; }
 
-  // The totals of metrics.jsonl; step 0: it is empty.
+  // The totals of metrics.jsonl; step 0: the file is empty.
   RecordedSteps recorded() const { return metrics_->Recorded(); }
-  // The lines of evaluations.jsonl when it was opened.
+  // The evaluations that evaluations.jsonl held when it was opened.
   const std::vector<EvaluationRecord>& earlier_evaluations() const {
     return earlier_evaluations_;
   }
-  // Sentences about lines that could not be read when it was opened.
+  // Sentences about lines that could not be read when the files were opened.
   const std::vector<std::string>& damage() const { return damage_; }
-  // The newest events of events.jsonl when it was opened, oldest first, at most
-  // EventHistory::kMaxEvents.
+  // The newest events that events.jsonl held when it was opened, oldest first,
+  // at most EventHistory::kMaxEvents.
   const std::vector<HistoryEvent>& earlier_events() const {
     return earlier_events_;
   }
@@ -114,8 +114,8 @@ class RunDirectory {
   // ResourceExhausted: it is still full, and the records are still kept.
   // NotFound: a file or the directory was removed.
   absl::Status Flush();
-  // Waits until the lines of metrics.jsonl that are written are on the disk;
-  // from any thread. Errors as Flush.
+  // Waits until the written lines of metrics.jsonl are on the disk. May be
+  // called from any thread. Errors as Flush.
   absl::Status SyncSteps() { return metrics_->Sync(); }
   // Number of records that were dropped because too many were kept.
   int64_t given_up() const;
@@ -125,7 +125,7 @@ class RunDirectory {
       const ParameterSpecs& parameters) const;
   // Returns the weights' sha256 (common/files/sha256.h).
   absl::StatusOr<std::string> SaveWeights(const FinalWeights& weights);
-  // Writes model.json; again with metrics when the run ends.
+  // Writes model.json, and again, with metrics, when the run ends.
   absl::Status SaveModel(const v1::ModelRecord& model,
                          const std::optional<ModelMetrics>& metrics) const;
   absl::Status SaveSummary(const RunSummary& summary);

@@ -12,16 +12,16 @@
 namespace tributary {
 
 // Reserves a run directory for one coordinator with an flock on its
-// coordinator.lock. The kernel releases the lock when the process ends in any
-// way. The file names the holder. On a file system without locks every process
-// gets one.
+// coordinator.lock, a file that names the holder. The kernel releases the lock
+// however the process ends. On a file system without locks every process gets
+// the lock.
 class RunLock {
  public:
-  // FailedPrecondition: another process holds it; the message names the
+  // FailedPrecondition: another process holds the lock; the message names the
   // process.
   static absl::StatusOr<std::unique_ptr<RunLock>> Take(
       const std::string& directory);
-  // Whether a process of this host holds it. False if that is unknown.
+  // Whether a process of this host holds the lock. False if that is unknown.
   static bool IsHeld(const std::string& directory);
   // Removes the file, unless Leave was called.
   ~RunLock();

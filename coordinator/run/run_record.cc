@@ -86,8 +86,8 @@ double Number(const Json& json, const std::string& key, double otherwise) {
   return field.is_number() ? field.get<double>() : otherwise;
 }
 
-// The step of a line of metrics.jsonl, without its bytes. A loss that is no
-// number is NaN; other fields that are missing are 0.
+// Reads the step of a line of metrics.jsonl, without its bytes. A loss that is
+// no number is NaN; other fields that are missing are 0.
 StepRecord StepOf(const Json& json) {
   StepRecord record;
   record.step = Field(json, "step");
@@ -305,7 +305,7 @@ std::string SummaryJson(const RunSummary& summary) {
   json["steps"] = summary.totals.steps;
   json["total_steps"] = summary.total_steps;
   if (summary.total_steps == 0 && summary.totals.steps > 0) {
-    json["total_steps"] = nullptr;  // the job's program has ended it
+    json["total_steps"] = nullptr;  // the job's program decided when to end
   }
   json["epochs"] = summary.totals.epochs;
   json["samples"] = summary.totals.samples;

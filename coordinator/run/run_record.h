@@ -29,7 +29,7 @@ struct RunSummary {
   uint64_t coordinator_peak_memory_bytes = 0;
   std::string weights_sha256;       // empty: no weights were saved
   std::string best_weights_sha256;  // of best.safetensors; empty: none
-  // Continues a run that did not end by itself; empty: nothing does.
+  // The command that continues a run that did not end by itself; empty: none.
   std::string resume_command;
 
   // The last evaluation on "test" or "validation"; null: there is none.
@@ -40,27 +40,26 @@ struct RunSummary {
   double StepsPerSecond() const;
 };
 
-// A line of metrics.jsonl, without its end (docs/run-directory.md), and the
-// step that a line describes, without its bytes; nullopt: it is not such a
-// line.
+// MetricsLine returns a line of metrics.jsonl, without its end
+// (docs/run-directory.md). ReadMetricsLine returns the step that a line
+// describes, without its bytes; nullopt: it is not such a line.
 std::string MetricsLine(const StepRecord& record);
 std::optional<StepRecord> ReadMetricsLine(absl::string_view line);
 
-// The same of evaluations.jsonl. A metric that is not finite is null in the
-// line, and is read as NaN.
+// The same for evaluations.jsonl. A metric that is not finite is null in the
+// line and is read as NaN.
 std::string EvaluationText(const EvaluationRecord& evaluation);
 std::optional<EvaluationRecord> ReadEvaluationText(absl::string_view line);
 
-// A line of events.jsonl, without its end, and what it says; nullopt: it is not
-// such a line.
+// The same for events.jsonl.
 std::string EventLine(const HistoryEvent& event);
 std::optional<HistoryEvent> ReadEventLine(absl::string_view line);
 
-// A line of timeline.jsonl, without its end: what every rank did at which time
-// of a drawn step. record.ranks must not be empty.
+// Returns a line of timeline.jsonl, without its end: what every rank did at
+// which time of a drawn step. record.ranks must not be empty.
 std::string TimelineLine(const StepRecord& record);
 
-// summary.json.
+// Returns the contents of summary.json.
 std::string SummaryJson(const RunSummary& summary);
 
 }  // namespace tributary

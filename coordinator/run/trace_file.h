@@ -13,14 +13,14 @@
 
 namespace tributary {
 
-// The lines of trace.jsonl for a batch, each with its end
+// Returns the lines of trace.jsonl for a batch, each with its end
 // (docs/run-directory.md). They are far shorter than 64 KiB, so that a line
 // which a killed coordinator wrote only in part is found.
 std::vector<std::string> TraceLines(const TraceBatch& batch);
 
-// trace.jsonl of a run directory. It is created with its first line and takes
-// no more lines once it has reached its limit. Like the timeline it is dropped
-// first when the disk is full.
+// trace.jsonl of a run directory. Its first line creates it, and it takes no
+// more lines once it has reached its limit. When the disk is full, its lines
+// are dropped first, like those of the timeline.
 class TraceFile {
  public:
   static constexpr uint64_t kMaxBytes = 64 << 20;

@@ -19,7 +19,7 @@ absl::Status CannotCut(const std::string& path, const std::error_code& why) {
       absl::StrCat(path, ": cut to whole lines: ", why.message()));
 }
 
-// The bytes up to the end of the file's last line.
+// Returns the number of bytes up to the end of the file's last whole line.
 uintmax_t WholeBytes(const std::string& path, uintmax_t size) {
   std::ifstream stream(path, std::ios::binary);
   std::string chunk;
@@ -27,7 +27,7 @@ uintmax_t WholeBytes(const std::string& path, uintmax_t size) {
     chunk.resize(std::min<uintmax_t>(end, kChunkBytes));
     stream.seekg(static_cast<std::streamoff>(end - chunk.size()));
     stream.read(chunk.data(), static_cast<std::streamsize>(chunk.size()));
-    if (!stream) return size;  // it cannot be read: nothing is removed
+    if (!stream) return size;  // unreadable: remove nothing
     const size_t found = chunk.rfind('\n');
     if (found != std::string::npos) return end - chunk.size() + found + 1;
   }
@@ -60,8 +60,8 @@ BadLines ForEachLine(const std::string& path, uint64_t from_byte,
   std::ifstream stream(path, std::ios::binary);
   stream.seekg(static_cast<std::streamoff>(from_byte));
   std::string buffer;
-  uint64_t begin = from_byte;  // byte of the line that is read
-  uint64_t dropped = 0;        // of its bytes, because there are too many
+  uint64_t begin = from_byte;  // first byte of the current line
+  uint64_t dropped = 0;        // its bytes, if it is too long to keep
   for (size_t kept = 0;;) {
     buffer.resize(kept + kChunkBytes);
     stream.read(buffer.data() + kept, kChunkBytes);

@@ -18,12 +18,12 @@ absl::Status CutToWholeLines(const std::string& path);
 // damaged log must not prevent a job from continuing.
 struct BadLines {
   int64_t count = 0;
-  uint64_t first_byte = 0;  // of the first
+  uint64_t first_byte = 0;  // of the first bad line
 
   void Add(uint64_t byte) {
     if (count++ == 0) first_byte = byte;
   }
-  // A sentence about them; empty: there are none.
+  // A sentence about these lines; empty if there are none.
   std::string Text(const std::string& file) const;
 };
 

@@ -47,8 +47,8 @@ constexpr int kMostCalls = 256;  // of a connection at once
 constexpr int kSpareThreads = 64;
 static_assert(JobCalls::kMostObservers <= kSpareThreads / 2);
 
-// Limits what peers may cost. Members make few calls, but one evaluation may be
-// large.
+// Limits the cost that peers may cause. Members make few calls, but one
+// evaluation may be large.
 void LimitPeers(const v1::ClusterSpec& cluster, PeerConnections* connections) {
   PeerConnections::Limits limits = connections->limits();
   const auto members = static_cast<size_t>(cluster.servers()) +
@@ -79,8 +79,8 @@ absl::Status CheckCluster(const v1::JobSpec& job) {
   return absl::OkStatus();
 }
 
-// Not zero, and different from every earlier job's id: a process that has
-// outlived its job must not be taken for a member of this one.
+// Returns an id that is not zero and differs from every earlier job's id: a
+// process that has outlived its job must not be taken for a member of this one.
 uint64_t NewJobId() {
   std::random_device chance;
   const uint64_t id = uint64_t{chance()} << 32 | chance();

@@ -37,10 +37,10 @@ class Coordinator final : private JobFiles {
     absl::Duration loss = absl::Seconds(120);
   };
   struct Calls {
-    // Decides who may call; never null. Start tells it the job.
+    // Decides who may call; never null. Start tells the guard about the job.
     std::shared_ptr<CallGuard> guard = CallGuard::Open();
     CallerProof proof;        // of this process, for its calls to servers
-    bool reflection = false;  // describes its services to those who may ask
+    bool reflection = false;  // describes its services to callers who may ask
   };
   // These save everything that outlives this process.
   struct Savers {
@@ -63,7 +63,7 @@ class Coordinator final : private JobFiles {
     bool hold_start = false;     // no plan before AllowStart
     Calls calls;
     Savers savers;
-    JobCore::Predecessor predecessor;  // its state is read by Start alone
+    JobCore::Predecessor predecessor;  // Start alone reads its state
     int64_t started_micros = 0;
   };
 
@@ -78,9 +78,9 @@ class Coordinator final : private JobFiles {
   // The lineage of the job's checkpoints.
   uint64_t lineage() const { return lineage_; }
 
-  // The calls of the process that runs the coordinator. Before this object is
-  // destroyed, every living member should know that the job is over
-  // (WaitUntilEveryoneKnowsEnd), because that ends every call at once.
+  // The calls for the process that runs the coordinator. Destroying this object
+  // ends every call at once, so every living member should know before that the
+  // job is over (WaitUntilEveryoneKnowsEnd).
   JobControl& control() { return control_; }
   const JobControl& control() const { return control_; }
   // Writes the job's metrics for an exporter.

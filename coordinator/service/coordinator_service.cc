@@ -139,7 +139,8 @@ class CoordinatorServiceImpl final : public v1::CoordinatorService::Service {
         guard_->Admit(*context, method, request.ByteSizeLong());
     return ToGrpcStatus(caller.ok() ? act(*caller) : caller.status());
   }
-  // The same for a request in the name of a rank, which must be the caller's.
+  // Like Admitted, for a request in the name of a rank, which must be the
+  // caller's.
   template <typename Request, typename Act>
   grpc::Status ForRank(grpc::ServerContext* context, const char* name,
                        const Request& request, const Act& act) const {

@@ -10,8 +10,9 @@
 
 namespace tributary {
 
-// The gRPC service of `control`, which must outlive it. It forwards the calls
-// that `guard` admits, if they are made for the place of their caller.
+// Returns the gRPC service of `control`, which must outlive it. The service
+// forwards the calls that `guard` admits, if they are made for their caller's
+// place.
 std::unique_ptr<grpc::Service> MakeCoordinatorService(
     JobControl* control, std::shared_ptr<const CallGuard> guard);
 

@@ -66,7 +66,7 @@ absl::Status JobCalls::Hold(const absl::Condition& decided, uint32_t wait_ms,
   return absl::OkStatus();
 }
 
-// A large plan is copied without the lock, which all members need.
+// Copies the plan, which may be large, without the lock that all members need.
 absl::StatusOr<v1::Plan> JobCalls::GetPlan(
     const v1::GetPlanRequest& request,
     const std::optional<MemberPlace>& caller) {

@@ -17,11 +17,11 @@ namespace tributary {
 // request has wait_ms wait.
 class JobCalls {
  public:
-  // How many calls of observers may wait: half of the threads that the
+  // Limit of observers' calls that wait: half of the threads that the
   // coordinator has in addition to those for its members.
   static constexpr int kMostObservers = 32;
 
-  // How long a call waits that asks for this: 10 s at most, because it holds a
+  // How long a call with this wait_ms waits: 10 s at most, because it holds a
   // thread of the server.
   static absl::Duration WaitOf(uint32_t wait_ms);
 
@@ -32,8 +32,8 @@ class JobCalls {
   absl::StatusOr<v1::RegisterResponse> Register(
       const v1::RegisterRequest& request);
   absl::Status DeclareModel(const v1::DeclareModelRequest& request);
-  // `caller`: the place that the caller's ticket proves; none: it has no place.
-  // Observers wait apart from the members of the job.
+  // `caller`: the place that the caller's ticket proves; nullopt: it has no
+  // place. Waiting observers are counted apart from waiting members.
   absl::StatusOr<v1::Plan> GetPlan(
       const v1::GetPlanRequest& request,
       const std::optional<MemberPlace>& caller = std::nullopt);

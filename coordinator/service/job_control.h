@@ -14,9 +14,9 @@
 
 namespace tributary {
 
-// One job of a coordinator, for the process that runs the coordinator; its
-// calls() are the service, its output() is for the writing thread. Every
-// function may be called from any thread; only those with a timeout wait.
+// One job of a coordinator, for the process that runs the coordinator. calls()
+// is for the service, output() for the writing thread. Every function may be
+// called from any thread; only those with a timeout wait.
 class JobControl {
  public:
   using Options = JobCore::Options;
@@ -31,24 +31,24 @@ class JobControl {
   // Seconds that each checkpoint took, measured at its slowest writer.
   HistogramSnapshot CheckpointSeconds() const;
   JobTotals Totals() const;
-  // The processes that hold the ranks, by rank; an empty one: none yet.
+  // The processes that hold the ranks, by rank; an empty entry: none yet.
   std::vector<v1::RegisterRequest> Workers() const;
 
   // Ends hold_start. The argument is the directory for checkpoints; empty:
   // none.
   void AllowStart(const std::string& checkpoint_directory);
-  // The process of a member is known to have ended.
+  // Call it when the process of a member is known to have ended.
   LossVerdict MemberLost(v1::Role role, uint32_t index, int64_t pid,
                          absl::string_view how);
-  // Waits until there is something new and returns it; after `timeout` the
-  // update may be empty. For one caller: each record is returned once.
+  // Waits until there is news and returns it; after `timeout` the update may be
+  // empty. For one caller: each record is returned once.
   JobUpdate WaitForUpdate(absl::Duration timeout);
   // All workers stop at one common step; then the weights are read and the job
   // is done. Returns at once.
   void RequestStop();
   // Ends the job for all members with this message; no effect when it is over.
   void Fail(absl::string_view why, v1::Cause cause = v1::CAUSE_UNSPECIFIED);
-  // The job waits for something besides members; an empty text: for nothing.
+  // Sets what the job waits for besides members; an empty text: nothing.
   void SetWaits(const v1::Wait& what);
   // Waits until every living member has learned from a heartbeat that the job
   // is over. False after `timeout`.

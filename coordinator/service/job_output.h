@@ -23,15 +23,17 @@ class JobOutput {
   // be read, for all workers to have finished, or for Close. While the state
   // cannot be saved, only for Close.
   void AwaitWork(absl::Duration timeout);
-  // Whether it would not wait.
+  // Whether AwaitWork would return at once.
   bool HasWork() const;
-  // The next manifest to write, if any, and the result of writing it. False: a
-  // new plan has replaced the manifest's plan, so its steps no longer count.
+  // NextManifest returns the next manifest to write, if any; ManifestWritten
+  // takes the result of writing it. ManifestWritten returns false if a new plan
+  // has replaced the manifest's plan, so its steps no longer count.
   std::optional<PendingManifest> NextManifest();
   bool ManifestWritten(const PendingManifest& pending,
                        const std::string& folder, const absl::Status& status);
-  // The checkpoint that a member of the newest plan cannot read, if any, and
-  // the older checkpoint to use instead; no folder: the job's beginning.
+  // TakeUnreadable returns the checkpoint that a member of the newest plan
+  // cannot read, if any. GoBack takes the older checkpoint to use instead; no
+  // folder: the job's beginning.
   std::optional<UnreadableCheckpoint> TakeUnreadable();
   void GoBack(const UnreadableCheckpoint& lost, int64_t step,
               const std::string& folder);
@@ -49,7 +51,7 @@ class JobOutput {
   bool ReadyToSave(v1::Plan* plan, int64_t* step) const;
   // Whether this plan is the newest and has not ended.
   bool InForce(uint64_t plan_epoch) const;
-  // As JobEnding::Weights.
+  // See JobEnding::Weights.
   absl::StatusOr<FinalWeights> RankWeights(int64_t step) const;
   // Ends the job. An error is ignored when the plan is no longer in force: then
   // a server was lost, and all members start over.

@@ -65,12 +65,13 @@ void JobRounds::WriteManifests() {
       continue;
     }
     if (!status.ok() || control_.deposed()) continue;
-    // Not before: by now the state names it, unless it cannot be saved.
+    // Not before this point: by now the job's state names the checkpoint,
+    // unless the state cannot be saved.
     files_.ManifestWritten(*pending, control_.saved());
   }
 }
 
-// A server that is lost during this makes all members start over once more.
+// If a server is lost during this, all members start over once more.
 void JobRounds::SaveWeights(const v1::Plan& plan, int64_t step) {
   const int64_t now = options_.clock->NowMicros();
   if (ending_.plan_epoch != plan.epoch()) ending_ = {plan.epoch(), now};

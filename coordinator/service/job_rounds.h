@@ -29,23 +29,25 @@ class JobFiles {
   // Deletes what is left of a checkpoint that has failed.
   virtual void RemoveFailed(const std::string& folder) = 0;
   virtual absl::Status WriteManifest(const PendingManifest& pending) = 0;
-  // The checkpoint is of a plan that is over: it does not exist any more.
+  // Removes a manifest whose plan is over: its checkpoint no longer exists.
   virtual void RevokeManifest(const PendingManifest& pending) = 0;
-  // The checkpoint is whole. saved: the job's state names it, so that older
-  // ones may go.
+  // Call it when the checkpoint is whole. saved: the job's state names it, so
+  // older checkpoints may be deleted.
   virtual void ManifestWritten(const PendingManifest& pending, bool saved) = 0;
-  // The newest whole checkpoint before the one that is lost. Removes later
+  // Returns the newest whole checkpoint before the lost one. Removes later
   // ones, whose steps are computed again. An error fails the job.
   virtual absl::StatusOr<OlderCheckpoint> GoBackBefore(
       const UnreadableCheckpoint& lost) = 0;
-  // The weights after `step` steps of the plan. cancelled: asked between calls.
+  // Returns the weights after `step` steps of the plan. cancelled: polled
+  // between calls.
   virtual absl::StatusOr<FinalWeights> ReadWeights(
       const v1::Plan& plan, int64_t step,
       const std::function<bool()>& cancelled) = 0;
   // ResourceExhausted: the disk is full.
   virtual absl::Status SaveWeights(const FinalWeights& weights) = 0;
-  // The job is over. A checkpoint that is incomplete now will never be
-  // complete. `directory`: as JobOutput::CheckpointDirectoryAtEnd.
+  // The job is over: removes checkpoints that are incomplete now, because they
+  // will never be complete. `directory`: as
+  // JobOutput::CheckpointDirectoryAtEnd.
   virtual void LeaveWholeCheckpoints(const std::string& directory) = 0;
 };
 
@@ -54,18 +56,18 @@ class JobRounds {
  public:
   struct Options {
     const Clock* clock = nullptr;
-    // How long the end of a job waits for room on a full disk, and for the
-    // weights of ranks that have them.
+    // How long the end of a job waits for room on a full disk, and for ranks to
+    // send the weights that they have.
     absl::Duration loss_timeout;
-    // The weights are with the workers, who are asked for them.
+    // The workers have the weights and are asked for them.
     bool ranks_have_weights = false;
   };
 
-  // All must outlive this object.
+  // `control` and `files` must outlive this object.
   JobRounds(const Options& options, JobControl* control, JobFiles* files)
       : options_(options), control_(*control), files_(*files) {}
 
-  // Until the control is closed.
+  // Runs until the control is closed.
   void Run();
 
  private:

@@ -22,8 +22,9 @@ struct LockedJob {
   explicit LockedJob(JobCore::Options options)
       : clock(options.clock), core(std::move(options)) {}
 
-  // The lock for a change. Its end, or Commit before, saves the change and then
-  // publishes it, so that no change can be seen before it is saved.
+  // Holds the lock for a change. Commit, or else the destructor, saves the
+  // change and then publishes it, so that no change can be seen before it is
+  // saved.
   class ABSL_SCOPED_LOCKABLE Change {
    public:
     explicit Change(LockedJob* job) ABSL_EXCLUSIVE_LOCK_FUNCTION(job->mu)
@@ -34,7 +35,7 @@ struct LockedJob {
       (void)Commit();
       job_.mu.Unlock();
     }
-    // Why the change must not be seen yet; OK: it may.
+    // Why the change must not be seen yet; OK: it may be seen.
     absl::Status Commit() ABSL_NO_THREAD_SAFETY_ANALYSIS {
       if (!committed_) job_.core.Commit();
       committed_ = true;

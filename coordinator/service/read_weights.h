@@ -20,9 +20,9 @@ namespace tributary {
 struct ReadWeightsOptions {
   const Clock* clock = &Clock::Real();
   absl::Duration timeout = absl::Seconds(60);  // for the whole read
-  std::function<bool()> cancelled;             // asked between calls
+  std::function<bool()> cancelled;             // polled between calls
   CallerProof proof;                           // with the coordinator's ticket
-  // As in ParameterClient::ForTests.
+  // See ParameterClient::ForTests.
   struct ForTests {
     std::optional<PartitionPlan> cut;
     std::function<std::unique_ptr<CallQueue>(const v1::Plan&)> calls;
@@ -31,8 +31,8 @@ struct ReadWeightsOptions {
 };
 
 // Pulls every block of the plan from its server, with exactly `version` updates
-// applied (common/job/job_options.h). Retries until the timeout when an answer
-// is damaged or does not arrive. Errors name the server and the block.
+// applied (common/job/job_options.h). If an answer is damaged or does not
+// arrive, retries until the timeout. Errors name the server and the block.
 absl::StatusOr<FinalWeights> ReadFinalWeights(
     const v1::Plan& plan, int64_t version, const ReadWeightsOptions& options);
 

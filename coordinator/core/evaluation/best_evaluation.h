@@ -8,28 +8,28 @@
 
 namespace tributary {
 
-// Follows one metric over a job's evaluations: which was the best, and how many
-// have come since. A plain object.
+// Follows one metric over a job's evaluations: which evaluation was the best,
+// and how many have come since. A plain object.
 class BestEvaluation {
  public:
-  // metric: a name in Evaluation::Metrics. Of `loss` and `perplexity` lower
-  // values are better, of all others higher ones.
+  // metric: a name in Evaluation::Metrics. Lower values of `loss` and
+  // `perplexity` are better; of all other metrics, higher values are better.
   explicit BestEvaluation(std::string metric) : metric_(std::move(metric)) {}
 
-  // In the order of steps. Of equal values the first is the best. A value that
-  // is missing or not finite is no improvement.
+  // Call it in the order of steps. Of equal values the first is the best. A
+  // value that is missing or not finite is no improvement.
   void Add(int64_t step, const std::map<std::string, double>& metrics);
 
-  // Continues after these.
+  // Continues from the step(), value() and since() of an earlier object.
   void Restore(std::optional<int64_t> step, double value, int64_t since) {
     step_ = step;
     value_ = value;
     since_ = since;
   }
 
-  // The step of the best; nullopt: there is none yet.
+  // The step of the best evaluation; nullopt: there is none yet.
   std::optional<int64_t> step() const { return step_; }
-  double value() const { return value_; }  // of the best
+  double value() const { return value_; }  // of the best evaluation
   // Evaluations after the best one.
   int64_t since() const { return since_; }
   const std::string& metric() const { return metric_; }

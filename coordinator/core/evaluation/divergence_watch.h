@@ -17,19 +17,19 @@ class DivergenceWatch {
   static constexpr int64_t kWindow = 10;
   static constexpr double kFactor = 10;
 
-  // Continues after this first loss; one without a step is unknown.
+  // Continues with an earlier first loss; step 0 means that it is unknown.
   void Begin(const v1::FirstLoss& first) { first_ = first; }
   const v1::FirstLoss& first() const { return first_; }
 
-  // The mean loss of a step, in the order of steps.
+  // Adds the mean loss of a step. Call it in the order of steps.
   void Add(int64_t step, double loss);
 
-  // A sentence that says how training diverges, once; empty: it does not, or
-  // that was said before.
+  // Returns once a sentence that says how training diverges; empty if it does
+  // not diverge, or if the sentence was returned before.
   std::string TakeNotice();
 
  private:
-  v1::FirstLoss first_;      // its step is 0 before the first one
+  v1::FirstLoss first_;      // step 0 before the first loss
   std::deque<double> last_;  // at most kWindow
   bool told_ = false;
   std::string notice_;

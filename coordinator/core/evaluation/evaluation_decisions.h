@@ -14,11 +14,11 @@
 
 namespace tributary {
 
-// A job's decisions by its evaluations: whether training stops early, and of
-// which steps a checkpoint is kept as the best (EvaluationSpec). After each
-// evaluation the ranks wait for the decision, so all of them stop at the same
-// step, and the servers still have the weights that were evaluated. A plain
-// object.
+// The decisions that a job makes by its evaluations: whether training stops
+// early, and which steps' checkpoints are kept as the best (EvaluationSpec).
+// After each evaluation the ranks wait for the decision, so all of them stop at
+// the same step, and the servers still have the weights that were evaluated. A
+// plain object.
 class EvaluationDecisions {
  public:
   // How long the ranks wait for the servers' snapshots of the best weights.
@@ -29,15 +29,14 @@ class EvaluationDecisions {
 
   // Whether the ranks wait for decisions at all.
   bool decides() const { return keeps_best_ || stop_after_ > 0; }
-  // Takes the next complete evaluation of the job; one that is not later than
-  // all before is ignored. An evaluation that is neither at the end of an epoch
-  // or of the job nor due by every_steps does not count: the run was stopped at
-  // this step.
-  // Needs the job's course.
+  // Takes the next complete evaluation of the job; an evaluation that is not
+  // later than all before is ignored. An evaluation that is neither at the end
+  // of an epoch or of the job nor due by every_steps does not count: the run
+  // was stopped at this step. The job's course must be known.
   void Add(const EvaluationRecord& evaluation);
 
-  // Adds the newest evaluation up to `step` to a state or a manifest, with what
-  // was decided by then; none if there is none.
+  // Adds the newest evaluation up to `step`, and what was decided by then, to a
+  // state or a manifest. Adds nothing if there is no such evaluation.
   void Save(int64_t step, SavedEvaluations* saved) const;
   // Continues after the evaluations of an earlier coordinator: their records,
   // in the order of steps, and the content of a state or a manifest. If these
@@ -45,18 +44,19 @@ class EvaluationDecisions {
   void Restore(const std::vector<EvaluationRecord>& records,
                const SavedEvaluations& saved);
 
-  // Evaluations from now on have this basis (EvaluationBasis). If those before
-  // had another one, the best begins anew. Returns a message about it; empty:
-  // there is nothing to say. 0: unknown, changes nothing.
+  // Sets the basis (EvaluationBasis) of evaluations from now on. If earlier
+  // ones had another basis, the search for the best begins anew. Returns a
+  // message about that; empty: there is nothing to say. Basis 0 is unknown and
+  // changes nothing.
   std::string SetBasis(uint32_t basis);
 
-  // All ranks have evaluated after `step` and wait there: asks for a checkpoint
-  // of it, if its weights are the best. Ignored for an earlier step than before
-  // in this plan.
+  // All ranks have evaluated after `step` and wait there. Asks for a checkpoint
+  // of this step if its weights are the best. Ignores a step earlier than one
+  // before in this plan.
   void Stand(int64_t step, int64_t now_micros);
-  // The answer to a rank that waits for the decision after `step`.
-  // `complete`: the evaluation's parts have all come. DeadlineExceeded names
-  // what is missing.
+  // Returns the answer to a rank that waits for the decision after `step`.
+  // `complete`: all parts of the evaluation have arrived. DeadlineExceeded
+  // names what is missing.
   absl::StatusOr<v1::AwaitEvaluationResponse> Answer(int64_t step,
                                                      bool complete,
                                                      int64_t now_micros) const;
@@ -64,7 +64,7 @@ class EvaluationDecisions {
   // The step whose snapshot the servers shall take now; 0: none.
   int64_t cut_step() const;
 
-  // Also known if the job decides nothing by it.
+  // The best evaluation, also if the job decides nothing by it.
   const BestEvaluation& best() const { return best_; }
 
  private:
@@ -80,15 +80,15 @@ class EvaluationDecisions {
   // Whether evaluations can be compared. A resumed run may need the best one
   // although this job decides nothing by it.
   bool compares() const { return !best_.metric().empty(); }
-  // The decisions by now, as an entry keeps them.
+  // Returns an entry with this evaluation and the present decisions.
   Entry EntryOf(const EvaluationRecord& evaluation) const;
-  // As Add, without a decision to stop.
+  // Like Add, but never stops the job.
   void Count(const EvaluationRecord& evaluation);
   // Stops the job after the newest evaluation, if enough have come since the
   // best.
   void StopIfDue();
-  // Whether a checkpoint of the best weights, which are those after `step`, has
-  // to be asked for: no other rule leaves one of this step.
+  // Whether to ask for a checkpoint of the best weights, which are those after
+  // `step`: true if no other rule leaves a checkpoint of this step.
   bool AsksForCheckpoint(int64_t step) const;
 
   JobState& state_;
@@ -96,15 +96,17 @@ class EvaluationDecisions {
   const int64_t stop_after_;
   BestEvaluation best_;
   int64_t newest_ = 0;  // step of the newest evaluation that counts
-  uint32_t basis_ = 0;  // of the evaluations by now; 0: unknown
-  // By which the checkpoint's job compared, until it is told; empty: by none.
+  uint32_t basis_ = 0;  // of the evaluations so far; 0: unknown
+  // The metric by which the checkpoint's job compared, until a notice names it;
+  // empty: there is nothing to say.
   std::string other_metric_;
-  // One for every evaluation, because a manifest may be of an earlier step.
+  // An entry for every evaluation, because a manifest may be of an earlier
+  // step.
   std::vector<Entry> entries_;
   // The newest step with a checkpoint of the best weights, and its plan.
   int64_t cut_step_ = 0;
   uint64_t cut_epoch_ = 0;
-  int64_t cut_micros_ = 0;  // since when
+  int64_t cut_micros_ = 0;  // when cut_step_ was set
 };
 
 }  // namespace tributary

@@ -29,7 +29,7 @@ struct EvaluationRecord {
   std::string set = "test";               // or "validation"
 };
 
-// Converts between records and what states and manifests hold of them.
+// Convert between records and their form in states and manifests.
 using SavedEvaluations =
     google::protobuf::RepeatedPtrField<v1::EvaluationState>;
 std::vector<EvaluationRecord> EvaluationsOf(const SavedEvaluations& saved,
@@ -54,9 +54,9 @@ class Evaluations {
 
   // Continues after an evaluation that an earlier coordinator completed.
   void Restore(const EvaluationRecord& complete);
-  // The run goes on after this evaluation of another run, which is shown until
-  // there is one of its own. After the same step it may be evaluated again,
-  // perhaps with other samples.
+  // The run continues after this evaluation of another run, which is shown
+  // until the run has an evaluation of its own. The run may evaluate after the
+  // same step again, perhaps with other samples.
   void GoOnAfter(const EvaluationRecord& former) { former_ = former; }
   // Takes the evaluations completed since the last call, in step order.
   std::vector<EvaluationRecord> TakeComplete() {
@@ -64,7 +64,8 @@ class Evaluations {
   }
   // The newest complete evaluation; step -1: none.
   const EvaluationRecord& latest() const { return latest_; }
-  // The newest to show: latest() or that of the other run.
+  // The newest evaluation to show: latest(), or before it that of the other
+  // run.
   const EvaluationRecord& shown() const {
     return latest_.step < 0 ? former_ : latest_;
   }

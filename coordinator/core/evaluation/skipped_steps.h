@@ -13,8 +13,8 @@ namespace tributary {
 // plain object.
 class SkippedSteps {
  public:
-  // A sentence about the first of them, the tenth, the hundredth and so on;
-  // empty: about another one there is none.
+  // Counts a step. Returns a sentence for the first skipped step, the tenth,
+  // the hundredth and so on; empty for the others.
   std::string Add(int64_t step) {
     if (++count_ != next_) return "";
     next_ *= 10;

@@ -13,15 +13,15 @@ class EqualRanks {
  public:
   static constexpr int kSteps = 10;  // in a row
 
-  // [rank] StepReport.gradient_sample of a step; 0 says nothing.
+  // samples: StepReport.gradient_sample of a step, by rank; 0: unknown.
   void Add(const std::vector<uint32_t>& samples);
 
-  // A sentence that names the ranks, once; empty: there are none, or they have
-  // been named before.
+  // Returns once a sentence that names the ranks; empty: no ranks are equal, or
+  // they have been named before.
   std::string TakeNotice();
 
  private:
-  // The lowest rank whose samples equal a rank's, and in how many steps.
+  // The lowest rank whose samples equal this rank's, and for how many steps.
   struct Twin {
     size_t rank = 0;
     int steps = 0;

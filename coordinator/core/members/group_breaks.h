@@ -23,8 +23,8 @@ class GroupBreaks {
       : timeout_micros_(timeout_micros) {}
 
   // Records that a group broke. `advanced`: some rank has finished a step under
-  // the plan that has broken. False: groups have broken too often, or for too
-  // long, without such a step, and are not formed again.
+  // the broken plan. Returns false if groups have broken too often, or for too
+  // long, without such a step; then they are not formed again.
   bool Add(bool advanced, int64_t now_micros) {
     if (count_ == 0 || advanced) {
       count_ = 0;
@@ -37,11 +37,11 @@ class GroupBreaks {
     broken_micros_ = now_micros;
     return true;
   }
-  // Steps were finished since the groups broke last.
+  // Call it when steps were finished since the groups last broke.
   void Forget() { count_ = 0; }
   // Whether the groups are broken and have not been formed again.
   bool open() const { return broken_micros_.has_value(); }
-  // When they broke.
+  // When the groups broke; nullopt: they are not broken.
   std::optional<int64_t> since_micros() const { return broken_micros_; }
   void Close() { broken_micros_.reset(); }
 
@@ -56,7 +56,8 @@ class GroupBreaks {
     return *broken_micros_ + std::max(pause, heartbeat_micros);
   }
 
-  // Why the job fails after Add has returned false; the last cause follows.
+  // Why the job fails after Add has returned false; the caller appends the
+  // cause.
   std::string TooMany(int64_t now_micros) const {
     return absl::StrFormat(
         "the ranks' groups broke %d times in %.1f s, and no rank finished a "

@@ -82,7 +82,7 @@ void LostPlaces::Adopt(const Membership& membership,
         fewest = &worker;
       }
     }
-    if (fewest == nullptr) continue;  // none left; a timeout ends the job
+    if (fewest == nullptr) continue;  // no worker left; a timeout ends the job
     adopters_[rank] = fewest->index;
     notices->push_back(absl::StrCat(fewest->Name(), " takes over rank ", rank));
   }

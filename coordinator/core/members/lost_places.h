@@ -24,19 +24,19 @@ enum class LossVerdict {
 // time is passed in.
 class LostPlaces {
  public:
-  // The place lost its holder at this step.
+  // Records that the place lost its holder at this step.
   void Add(const Place& place, int64_t step, int64_t now_micros);
-  // The place has a holder again. False: it was not lost.
+  // Records that the place has a holder again. False: it was not lost.
   bool Remove(const Place& place);
   bool Contains(v1::Role role, uint32_t index) const {
     return places_.count({role, index}) > 0;
   }
 
-  // Describes the first place that has been empty for this time; empty: none.
+  // Describes the first place that has been empty for this long; empty if none.
   std::string EmptyFor(int64_t timeout_micros, int64_t now_micros) const;
   // Names the lost places that the job waits for; empty when there are none.
   std::string WaitsFor(int64_t now_micros) const;
-  // When the first of them was lost; nullopt: there are none.
+  // When the first of these places was lost; nullopt if there are none.
   std::optional<int64_t> SinceMicros() const;
 
   // Assigns every lost rank to the living worker process with the fewest ranks,

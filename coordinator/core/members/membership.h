@@ -13,8 +13,8 @@
 namespace tributary {
 
 // The places of a job, their leases and incarnations. A plain object: time is
-// passed in, and the caller decides what a lost member means. The places that
-// it returns live as long as it does; only its own functions change them.
+// passed in, and the caller decides what a lost member means. The returned
+// places live as long as this object; only its own functions change them.
 class Membership {
  public:
   static constexpr int kMaxWorkers = 1024;
@@ -35,8 +35,7 @@ class Membership {
   absl::StatusOr<const Place*> Renew(v1::Role role, uint32_t index,
                                      uint64_t incarnation, int64_t now_micros);
 
-  // FailedPrecondition unless the place, or the rank, is held by this living
-  // process.
+  // FailedPrecondition unless this living process holds the place, or the rank.
   absl::Status CheckHolder(v1::Role role, uint32_t index,
                            uint64_t incarnation) const;
   absl::Status CheckWorker(uint32_t rank, uint64_t incarnation) const {
@@ -47,31 +46,32 @@ class Membership {
   // begun under the heartbeat's plan; a late copy of an earlier heartbeat does
   // not reduce it. The place keeps this step only if the plan is in force.
   int64_t Report(const v1::HeartbeatRequest& heartbeat, bool in_force);
-  // The sender, if it still holds its place, is told that the job is over.
+  // Records that the sender, if it still holds its place, knows the job's end.
   void TellEnd(const v1::HeartbeatRequest& heartbeat);
   void SetFinished(uint32_t worker, bool finished);
-  // No worker counts as paused any more.
+  // Marks all workers as not paused.
   void ForgetPauses();
   // Whether every worker waits after this step, or has finished.
   bool WorkersStandAt(int64_t step) const;
   // Whether every server has taken its snapshot of this step.
   bool ServersHaveCut(int64_t step) const;
-  // The worker begins no step after `begun_step` before it is told to.
+  // Records that the worker has paused: until it is told to go on, it begins no
+  // step after `begun_step`.
   void SetPaused(uint32_t worker, int64_t begun_step);
 
   // Ends expired leases and returns their places, each once. A worker that had
   // finished is not a loss and is not returned.
   std::vector<const Place*> Expire(int64_t now_micros);
 
-  // Ends the lease of a holder whose process is known to be gone. Null when
-  // this process does not hold the place, or no longer.
+  // Ends the lease of a holder whose process is known to be gone. Null if this
+  // process does not hold the place (any more).
   const Place* Expel(v1::Role role, uint32_t index, int64_t pid);
-  // Ends the lease of another server on the address and host of this
-  // registering one, if it has sent no heartbeat since. Null: there is none.
+  // Ends the lease of another server that has the address and host of this
+  // registering server and has been silent since then. Null if there is none.
   const Place* ExpelSilentServer(const v1::RegisterRequest& request,
                                  int64_t silent_since_micros);
-  // As Expel, for every place that this process holds on the host of
-  // `index`, and returns these places, that of `index` first.
+  // Like Expel, for every place that this process holds on the host of place
+  // `index`. Returns these places, that of `index` first.
   std::vector<const Place*> ExpelProcess(v1::Role role, uint32_t index,
                                          int64_t pid);
 
@@ -95,7 +95,7 @@ class Membership {
   // Saves and restores the holders, for a restarted coordinator; their
   // leases start again.
   void Save(v1::CoordinatorState* state) const;
-  // Rises with every change of what Save saves.
+  // Increases with every change of what Save saves.
   uint64_t revision() const { return revision_; }
   void Restore(const v1::CoordinatorState& state, int64_t now_micros);
 

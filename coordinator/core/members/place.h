@@ -24,8 +24,8 @@ struct MemberFigures {
   uint64_t peak_memory_bytes = 0;
   double optimizer_seconds = 0;
 
-  // Texts and lists longer than any that a member of a job with this many
-  // workers needs are cut.
+  // Cuts texts and lists that are longer than any member of a job with this
+  // many workers needs.
   static MemberFigures Of(const v1::HeartbeatRequest& heartbeat,
                           size_t num_workers);
 };
@@ -38,9 +38,9 @@ struct Place {
 
   v1::Role role = v1::ROLE_UNSPECIFIED;
   uint32_t index = 0;
-  // The latest holder; an empty instance: none yet. Its `arithmetic` is the one
-  // that all holders so far have reported, or kSeveralArithmetics if they
-  // differ.
+  // The latest holder; its instance is empty before the first one. Its
+  // `arithmetic` is the one that all holders so far have reported, or
+  // kSeveralArithmetics if they differ.
   v1::RegisterRequest holder;
   uint64_t incarnation = 0;  // of the holder; 0: none yet
   uint32_t holders = 0;      // processes that have held the place
@@ -57,13 +57,13 @@ struct Place {
   int64_t cut_step = 0;
   int64_t stands_at = 0;
 
-  // Whether a process with this arithmetic may compute other bits than earlier
-  // holders of the place.
+  // Whether a process with this arithmetic may compute different bits than
+  // earlier holders of the place.
   bool Recomputes(const std::string& arithmetic) const {
     return !arithmetic.empty() && arithmetic != holder.arithmetic();
   }
-  // The first incarnation that may hold the place: the living holder's, or one
-  // after that of the last holder.
+  // The lowest incarnation that may hold the place from now on: that of the
+  // living holder, or the one after the last holder's.
   uint64_t FirstIncarnation() const { return incarnation + (alive ? 0 : 1); }
   std::string ShortName() const;  // "worker 1"
   std::string Name() const;       // "worker 1 (10.0.0.2, pid 55)"

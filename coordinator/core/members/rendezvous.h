@@ -12,9 +12,9 @@
 
 namespace tributary {
 
-// Collects what the members of a group exchange before they connect: of each
-// rank a payload for all ranks and, if it has any, a part for each of them. A
-// plain object: its owner locks.
+// Collects what the members of a group exchange before they connect: each rank
+// sends a payload for all ranks and may send a part for each of them. A plain
+// object: its owner locks.
 class Rendezvous {
  public:
   static constexpr size_t kMaxGroups = 4096;
@@ -26,15 +26,15 @@ class Rendezvous {
   // Starts a plan: the groups of an earlier plan are dropped.
   void Begin(uint64_t plan_epoch);
 
-  // Stores a rank's payload and parts. InvalidArgument: out of bounds, too many
-  // groups, or another rank named other ranks for this group. A rank may repeat
-  // them. Until the group is complete a replacement process may send others;
-  // after that it gets FailedPrecondition.
+  // Stores a rank's payload and parts. A rank may repeat them. Until the group
+  // is complete, a replacement process may send different ones; after that it
+  // gets FailedPrecondition. InvalidArgument: out of bounds, too many groups,
+  // or another rank named different ranks for this group.
   absl::Status Put(const v1::ExchangeRequest& request);
 
   bool IsComplete(const std::string& group) const;
-  // The payloads of all ranks for this one; nullopt: the group is not complete,
-  // or the rank is not in it.
+  // Returns the payloads of all ranks for this one; nullopt if the group is not
+  // complete or does not contain the rank.
   std::optional<v1::ExchangeResponse> AnswerTo(uint32_t rank,
                                                const std::string& group) const;
   // "ranks 2, 3": the ranks whose payload is missing.
@@ -43,7 +43,7 @@ class Rendezvous {
  private:
   struct Sent {
     std::string payload;
-    std::vector<std::string> parts;  // [ranks], or none
+    std::vector<std::string> parts;  // [ranks], or empty
     friend bool operator==(const Sent&, const Sent&) = default;
   };
   struct Group {
@@ -51,7 +51,7 @@ class Rendezvous {
     std::vector<std::optional<Sent>> sent;  // [ranks]
     size_t missing = 0;
 
-    size_t PlaceOf(uint32_t rank) const;  // ranks.size(): not in the group
+    size_t PlaceOf(uint32_t rank) const;  // ranks.size() if not in the group
   };
 
   absl::Status CheckBounds(const v1::ExchangeRequest& request) const;

@@ -11,7 +11,7 @@ bool IsTime(int64_t micros) {
          micros <= ClockOffset::kMaxMicros;
 }
 
-// -1: absent.
+// Returns -1 if the number is absent.
 int32_t NumberOf(bool has, uint32_t number) {
   return has ? static_cast<int32_t>(number) : -1;
 }
@@ -80,8 +80,9 @@ bool TraceCollector::Take(const v1::HeartbeatRequest& request,
   if (sender.incarnation != place->incarnation) {
     sender = {.incarnation = place->incarnation};
   }
-  // Events that an earlier heartbeat has brought. They are fewer than all when
-  // the answer to that heartbeat was lost and more have been recorded since.
+  // `known` counts the events that an earlier heartbeat has brought. Not all
+  // are known when the answer to that heartbeat was lost and more have been
+  // recorded since.
   const auto events = static_cast<uint64_t>(report.events_size());
   const uint64_t known =
       std::min(events, sender.next - std::min(sender.next, report.first()));

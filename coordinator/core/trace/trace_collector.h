@@ -30,13 +30,13 @@ struct TraceBatch {
   std::vector<TraceEvent> events;
 };
 
-// Takes the events that members report of the steps that the job traces, each
-// once. Reports come from the network: a report with an impossible number is
-// left out as a whole, and no report fails the job. While too many events wait
-// to be taken, further reports are left out, too. A plain object.
+// Takes the events of traced steps from the members' reports, each event once.
+// Reports come from the network: a report with an impossible number is left out
+// as a whole, and no report fails the job. While too many events wait to be
+// taken, further reports are left out, too. A plain object.
 class TraceCollector {
  public:
-  static constexpr size_t kMaxReported = 4096;    // events of a heartbeat
+  static constexpr size_t kMaxReported = 4096;    // events in a heartbeat
   static constexpr size_t kMaxWaiting = 262144;   // events
   static constexpr int32_t kMaxNumber = 1 << 20;  // of a block
 
@@ -46,7 +46,7 @@ class TraceCollector {
       : job_(job), max_waiting_(max_waiting) {}
 
   // Takes the trace of a heartbeat, or leaves it out for good. False: there is
-  // none, the job traces nothing, or the sender does not hold its place.
+  // no trace, the job traces nothing, or the sender does not hold its place.
   bool Take(const v1::HeartbeatRequest& request, const Membership& membership);
 
   // Takes the batches since the last call, in order.
@@ -58,7 +58,7 @@ class TraceCollector {
  private:
   struct Sender {
     uint64_t incarnation = 0;
-    uint64_t next = 0;  // the number of the event that follows
+    uint64_t next = 0;  // number of the next event
   };
 
   bool IsPossible(const v1::TraceEvent& event) const;
@@ -67,7 +67,7 @@ class TraceCollector {
   const v1::JobSpec& job_;
   const size_t max_waiting_;
   std::vector<TraceBatch> batches_;
-  size_t waiting_ = 0;  // events in them; a batch without events counts as one
+  size_t waiting_ = 0;  // in batches_; an empty batch counts as one
   std::map<std::pair<v1::Role, uint32_t>, Sender> senders_;  // by place
 };
 

@@ -21,7 +21,7 @@ namespace tributary {
 namespace {
 
 constexpr absl::Duration kIntakeAnswers = absl::Seconds(2);
-// No call waits. Callers for whom no thread is left try again.
+// No call waits. Callers that find no free thread try again.
 constexpr int kIntakeThreads = 64;
 
 constexpr char kNotYet[] =

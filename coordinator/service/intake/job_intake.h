@@ -17,9 +17,9 @@
 namespace tributary {
 
 // Answers on a coordinator's port until the job's program has said what it
-// trains (SubmitJob), and to those who ask for the job's status or stop it. All
-// other calls get Unavailable, which callers retry.
-// Once the job is known, start the Coordinator with the sockets of HandOver.
+// trains (SubmitJob). It also answers those who ask for the job's status or
+// stop the job. All other calls get Unavailable, which callers retry. Once the
+// job is known, start the Coordinator with the sockets of HandOver.
 class JobIntake {
  public:
   // `listen`: host:port; port 0: any free one. InvalidArgument: the address.
@@ -28,7 +28,7 @@ class JobIntake {
   static absl::StatusOr<std::unique_ptr<JobIntake>> Start(
       const std::string& listen, ProgramJobSource source,
       std::shared_ptr<const CallGuard> guard = CallGuard::Open());
-  // Running calls get their answers; then the port is free.
+  // Answers the running calls; then the port is free.
   ~JobIntake();
 
   // host:port, with the actual port.
@@ -36,10 +36,10 @@ class JobIntake {
 
   // Waits until a program has submitted the whole job; nullopt after `timeout`.
   std::optional<v1::JobSpec> Await(absl::Duration timeout);
-  // Answers the calls that run, and returns the sockets, which keep listening.
+  // Answers the running calls, and returns the sockets, which keep listening.
   // Call it once.
   ListeningSockets HandOver();
-  // Why somebody has stopped the job (StopJob); nullopt: nobody has.
+  // Why somebody has stopped the job (StopJob); nullopt if nobody has.
   std::optional<std::string> stop_reason() const;
 
  private:
