@@ -96,8 +96,8 @@ int PrintCheckpoints(const std::string& path) {
   return kExitDone;
 }
 
-// True for a checkpoint that is being written or was left incomplete. It cannot
-// count as damaged.
+// True for a checkpoint that is being written or was left incomplete. Such a
+// checkpoint cannot count as damaged.
 bool HasNoManifest(const CheckpointInfo& info) {
   return absl::IsNotFound(info.status) && info.manifest.files_size() == 0;
 }

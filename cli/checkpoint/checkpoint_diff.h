@@ -16,8 +16,8 @@ struct TensorDifference {
   std::string name;  // "0.weight", "optimizer.exp_avg.0.weight"
   int64_t elements = 0;
   int64_t different = 0;  // elements with different bits
-  // Over those elements: greatest |a - b|, and greatest |a - b| / max(|a|,
-  // |b|). Infinite when either value is not finite.
+  // Over the different elements: the greatest |a - b| and the greatest |a - b|
+  // / max(|a|, |b|). Infinite when either value is not finite.
   double max_absolute = 0;
   double max_relative = 0;
 };
@@ -26,16 +26,16 @@ struct CheckpointDifference {
   // Differences that affect further training: step, place in the data,
   // parameters, states.
   std::vector<std::string> differences;
-  // Differences of origin, which have no effect: job, servers.
+  // Differences of origin, which do not affect training: job, servers.
   std::vector<std::string> remarks;
   std::vector<TensorDifference> tensors;  // tensors that both have
 
-  // Nothing that affects further training differs.
+  // True when nothing that affects further training differs.
   bool equal() const;
 };
 
 // Compares whole tensors, whichever mesh of workers has written them. Reads
-// both to the end, piece by piece. Errors as CheckpointReader.
+// both checkpoints to the end, piece by piece. Errors as CheckpointReader.
 absl::StatusOr<CheckpointDifference> CompareCheckpoints(
     const std::shared_ptr<const CheckpointReader>& a,
     const std::shared_ptr<const CheckpointReader>& b);

@@ -50,8 +50,9 @@ struct ExportOptions {
   bool last = false;
 };
 
-// The newest checkpoint at the path. A run has its own last one, even if later
-// runs, which went on from it, share its checkpoint directory.
+// Returns the newest checkpoint at the path. For a run directory, this is the
+// run's own last one, even if later runs, which continued from it, share its
+// checkpoint directory.
 absl::StatusOr<std::string> LastOf(const std::string& path) {
   TRIBUTARY_ASSIGN_OR_RETURN(const CheckpointPlace place,
                              FindCheckpoints(path));
@@ -70,9 +71,9 @@ absl::StatusOr<std::string> LastOf(const std::string& path) {
   return CheckpointAt(path);
 }
 
-// The checkpoint whose weights are the weights of a run directory, as in
-// WeightsOfRun: that of its best evaluation if the run has kept it, else the
-// newest.
+// Returns the checkpoint whose weights are the weights of a run directory, as
+// in WeightsOfRun: that of its best evaluation if the run has kept it, else the
+// newest one.
 absl::StatusOr<std::string> BestOrNewest(const std::string& path) {
   if (WeightsOfRun(path) != path + kBestWeightsFile) return LastOf(path);
   TRIBUTARY_ASSIGN_OR_RETURN(const RunOutcome outcome, ReadRunOutcome(path));
@@ -119,7 +120,7 @@ int Export(const ExportOptions& options) {
   if (const absl::Status kept = CheckExport(options, *folder); !kept.ok()) {
     return fail(kept, kExitRefused);
   }
-  // Damage has a remedy, where an earlier checkpoint is whole.
+  // A damaged checkpoint can be replaced by an earlier one that is whole.
   const auto damaged = [&](const absl::Status& status) {
     return fail(absl::IsDataLoss(status) ? NameOlder(status, *folder) : status,
                 kExitFailed);

@@ -32,7 +32,7 @@ struct CompareJobsOptions {
 };
 
 // InvalidArgument: a requested strategy cannot run the job. A default strategy
-// that cannot is left out, with a note.
+// that cannot run it is left out, with a note.
 absl::StatusOr<CompareJobs> MakeCompareJobs(const CompareJobsOptions& options);
 
 }  // namespace tributary

@@ -15,9 +15,9 @@ namespace tributary {
 // computing that the options do not give are measured first, which takes some
 // seconds. Without hosts all processes share this machine's cores. With hosts,
 // the first worker's host is measured, and its link to another host stands for
-// every link. Returns the contents of prediction.json for each job; empty: the
-// model cannot predict it. job_path and overrides: the job file of these jobs.
-// Errors as FindCostBasis. Call Interrupts::Install first.
+// every link. Returns the contents of prediction.json for each job; an empty
+// text: the model cannot predict the job. job_path and overrides: the job file
+// of these jobs. Errors as FindCostBasis. Call Interrupts::Install first.
 absl::StatusOr<std::vector<std::string>> PredictJobs(
     const CompareJobs& jobs, const std::string& job_path,
     const std::vector<std::string>& overrides, const CostOptions& options,

@@ -132,7 +132,7 @@ bool IsBeside(const std::string& activity) {
   return activity == "communication" || activity == "optimizer";
 }
 
-// The latest time at which a rank had nothing to do but wait for messages.
+// Returns the latest time at which a rank began to wait for messages.
 int64_t LastComputed(const RunData::Timeline& timeline) {
   int64_t last = 0;
   for (const RunData::RankTimeline& rank : timeline.ranks) {
@@ -191,7 +191,7 @@ std::optional<DrawnStep> TypicalStep(const RunData& run, int64_t warmup_steps,
 
 namespace {
 
-// The part of a job that is equal in all runs of one job.
+// Returns the part of a job that is equal in all runs of one job.
 v1::JobSpec Essence(const v1::JobSpec& job) {
   v1::JobSpec essence = job;
   if (job.data().batch_size() > 0) {
@@ -239,8 +239,8 @@ void FillProcesses(const RunData& run, CompareRow* row,
       run.steps.empty() ? 0 : busiest / static_cast<double>(run.steps.size());
 }
 
-// A rank that sends and receives nothing waits after backward for its own
-// update alone.
+// A rank that sends and receives nothing waits, after backward, only for its
+// own update.
 void CountNoCommunication(CompareRow* row) {
   if (row->parts) {
     row->parts->optimizer += std::exchange(row->parts->communication, 0);

@@ -7,7 +7,7 @@
 namespace tributary {
 namespace {
 
-// The report shows the first of these metrics that a test has.
+// The report shows the first of these metrics that any run has.
 constexpr const char* kMetrics[] = {"accuracy", "auc", "r2", "perplexity",
                                     "loss"};
 

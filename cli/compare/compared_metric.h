@@ -12,7 +12,7 @@ namespace tributary {
 struct ComparedMetric {
   std::string name;        // "accuracy"; empty: no run was evaluated
   std::string set;         // "test" or "validation"; empty: runs differ in it
-  std::string difference;  // says so
+  std::string difference;  // a note about this difference of sets
 };
 
 ComparedMetric MetricOf(const std::vector<RunData>& runs);

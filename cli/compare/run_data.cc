@@ -43,7 +43,7 @@ const nlohmann::json& Items(const nlohmann::json& json, const char* key) {
 RunData::Step StepOf(const nlohmann::json& json) {
   RunData::Step step;
   step.step = Integer(json, "step");
-  // Without a lost report it is not that of the whole batch.
+  // If a report is lost, the loss is not that of the whole batch.
   step.lost_reports = json.contains("lost_reports");
   step.loss = step.lost_reports ? kNoNumber : Number(json, "loss", kNoNumber);
   step.samples = Number(json, "samples");

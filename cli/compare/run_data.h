@@ -17,7 +17,7 @@ namespace tributary {
 struct RunData {
   struct Step {
     int64_t step = 0;
-    double loss = 0;  // NaN for null, and where a rank's report is lost
+    double loss = 0;  // NaN for null, or if a rank's report is lost
     bool lost_reports = false;
     double samples = 0;
     StepSeconds seconds;
@@ -55,24 +55,24 @@ struct RunData {
   std::vector<Step> steps;
   std::vector<Timeline> timelines;
   std::vector<Process> processes;
-  // The last evaluation, and on which set: "test", or "validation" of a run
-  // that has no test set; empty: there was none.
+  // The last evaluation and its set: "test", or "validation" for a run that has
+  // no test set; empty: there was no evaluation.
   std::map<std::string, double> metrics;
   std::string evaluated_set;
   bool has_weights = false;
-  // By "train", "validation", "test" and "initial_weights": the checksums in
-  // environment.json of what the run has read.
+  // The checksums of what the run has read, as in environment.json, by "train",
+  // "validation", "test" and "initial_weights".
   std::map<std::string, std::string> checksums;
   // Predicted by the cost model, if prediction.json exists.
   std::optional<double> predicted_step_seconds;
 };
 
 // NotFound: it is not a run directory. InvalidArgument: a file in it is
-// damaged; names file and line. An unfinished last line is ignored.
+// damaged; the message names file and line. An unfinished last line is ignored.
 absl::StatusOr<RunData> ReadRun(const std::string& folder);
 
-// Says which data or initial weights two runs do not have in common, by their
-// checksums; empty: none, or it is unknown.
+// Says which data or initial weights differ between two runs, by their
+// checksums; empty: none differ, or it is unknown.
 std::string DataDifference(const RunData& a, const RunData& b);
 
 }  // namespace tributary

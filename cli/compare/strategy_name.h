@@ -23,7 +23,7 @@ struct StrategyChoice {
   int model_ranks = 1;  // workers that hold one model together
 };
 
-// One worker, the baseline of every other run.
+// The name of the baseline of every other run: one worker.
 inline constexpr char kSingle[] = "single";
 
 // InvalidArgument: an unknown name, a wrong argument, or a kind that the job

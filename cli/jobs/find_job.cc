@@ -43,8 +43,8 @@ std::string OperatorFolder(const std::string& run_directory) {
                       PeerRoleName(PeerRole::kOperator));
 }
 
-// The address at which this process reaches a coordinator that listens on all
-// addresses of its host.
+// Returns the address at which this process reaches a coordinator that listens
+// on all addresses of its host.
 std::string AddressToCall(const KnownJob& known) {
   const std::string& address = known.job.coordinator;
   const size_t colon = address.rfind(':');
@@ -60,7 +60,7 @@ std::string AddressToCall(const KnownJob& known) {
   return reachable + address.substr(colon);
 }
 
-// The one that runs; if none does, the newest one.
+// Returns the job that runs; if none does, the newest one.
 absl::StatusOr<std::optional<KnownJob>> TheOne(
     absl::string_view what, const std::vector<KnownJob>& fitting) {
   std::vector<KnownJob> living;
@@ -92,7 +92,7 @@ std::string FoundJob::Title() const {
              : absl::StrCat(known.job.name, " (", known.job.run_directory, ")");
 }
 
-// A person may have removed some of a run's files, also while it runs.
+// A person may have removed some of a run's files, even while it runs.
 bool IsRunDirectory(const std::string& path) {
   if (path.empty()) return false;
   std::error_code error;

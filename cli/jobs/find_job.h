@@ -16,9 +16,9 @@ namespace tributary {
 
 // How a person names a job on the command line.
 struct JobChoice {
-  std::string job;          // a run directory or a name; empty: the only one
+  std::string job;          // a run directory or a name; empty: the only job
   std::string coordinator;  // host:port instead
-  AccessOptions access;     // by default those that the run directory has
+  AccessOptions access;     // by default as the run directory says
 };
 
 // Adds the argument JOB, and the options --coordinator, --tls and --token-file.
@@ -26,8 +26,7 @@ void AddJobChoice(CommandLine& command, JobChoice* choice);
 
 // A job that a command works with.
 struct FoundJob {
-  // Fields that are not known are empty or 0, but for the coordinator of a job
-  // that runs.
+  // Unknown fields are empty or 0, except the coordinator of a running job.
   KnownJob known;
   // Null: no coordinator runs, because the job has ended or its coordinator was
   // killed.
@@ -39,32 +38,32 @@ struct FoundJob {
   std::string Title() const;
 };
 
-// Makes ready to call the job's coordinator, unless it is gone; does not
-// connect yet. This is the only place where the command line makes its client
-// of a job. Without --tls it proves to be the operator with what `train` and
-// `run` have put into the run directory. Errors as Access::Read.
+// Prepares calls to the job's coordinator, unless it is gone; does not connect
+// yet. This is the only place where the command line makes its client of a job.
+// Without --tls the client proves to be the operator with the keys that `train`
+// and `run` have put into the run directory. Errors as Access::Read.
 absl::StatusOr<FoundJob> ConnectJob(KnownJob known,
                                     const AccessOptions& access = {});
 
 // Finds the job that the choice means, and connects as ConnectJob.
-// InvalidArgument: the choice names no job, or none clearly; the text says what
+// InvalidArgument: the choice names no job, or is ambiguous; the text says what
 // can be named. NotFound: no job of this user runs on this machine.
 absl::StatusOr<FoundJob> FindJob(const JobChoice& choice,
                                  const JobRegister& jobs);
 
-// The job that the choice means among those of the register; a pure function.
-// Nullopt: none of them, but --coordinator names one. Jobs whose coordinator is
-// gone count only when no other fits. Errors as FindJob.
+// Chooses among the jobs of the register; a pure function. Nullopt:
+// --coordinator names a job that is not among them. Jobs whose coordinator is
+// gone count only when no other job fits. Errors as FindJob.
 absl::StatusOr<std::optional<KnownJob>> ChooseJob(
     const JobChoice& choice, const std::vector<KnownJob>& jobs);
 
-// The job of a run directory: from the register, else as far as the directory
-// says. InvalidArgument: it is no run directory.
+// Returns the job of a run directory: from the register or, if it is not there,
+// with what the directory says. InvalidArgument: it is no run directory.
 absl::StatusOr<KnownJob> JobOfRun(const std::string& run_directory,
                                   const std::vector<KnownJob>& jobs);
 
 // Whether the path is a run directory: it has a file of the coordinator, or two
-// of the others that a run writes. One alone may be an ordinary folder's.
+// of the other files that a run writes, since an ordinary folder may have one.
 bool IsRunDirectory(const std::string& path);
 
 }  // namespace tributary

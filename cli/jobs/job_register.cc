@@ -83,7 +83,7 @@ std::vector<KnownJob> JobRegister::Read() const {
   for (const auto& entry : fs::directory_iterator(folder_, error)) {
     if (entry.path().extension() != kSuffix) continue;
     absl::StatusOr<RegisteredJob> job = ReadRegisteredJob(TextOf(entry.path()));
-    // Another name than ours is another program's file, or a copied one.
+    // A file with another name is another program's file, or a copy.
     if (!job.ok() || PathOf(*job) != entry.path().string()) continue;
     const CoordinatorLife life = LookAtCoordinator(*job);
     jobs.push_back({*std::move(job), life});
@@ -100,7 +100,7 @@ void JobRegister::Drop(const RegisteredJob& job) const {
 
 std::string JobRegisterFolder() {
   constexpr char kFolder[] = "/tributary/jobs";
-  // A relative path is not valid there and is ignored.
+  // A relative XDG_STATE_HOME is not valid and is ignored.
   const char* state = std::getenv("XDG_STATE_HOME");
   if (state != nullptr && state[0] == '/') return absl::StrCat(state, kFolder);
   const char* home = std::getenv("HOME");

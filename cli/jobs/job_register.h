@@ -23,7 +23,7 @@ struct RegisteredJob {
   std::string coordinator;    // host:port
   bool encrypted = false;     // the coordinator wants certificates or a token
   std::string run_directory;  // absolute; empty: there is none yet
-  std::string command;        // that started it; empty: unknown
+  std::string command;        // the one that started it; empty: unknown
   std::string host;           // of the coordinator's process
   int64_t pid = 0;
   // When the process started (common/host/process_state.h); 0: unknown.
@@ -47,7 +47,7 @@ struct KnownJob {
 };
 
 // The register of one user: a folder with a JSON file for each job that runs. A
-// process that is killed leaves its file, which Read recognizes.
+// killed process leaves its file behind; Read recognizes such files.
 class JobRegister {
  public:
   // A job's file. The destructor removes it.
@@ -68,9 +68,9 @@ class JobRegister {
   explicit JobRegister(std::string folder) : folder_(std::move(folder)) {}
 
   // Writes the file of a job of this process, in place of an earlier one. Sets
-  // host, pid and start_ticks. Null without a folder. Creates the folder, which
-  // this user alone may enter, and removes what killed processes have left
-  // there more than a day ago.
+  // host, pid and start_ticks. Creates the folder, which only this user may
+  // enter, and removes files that killed processes left there more than a day
+  // ago. Null if `folder` is empty.
   absl::StatusOr<std::unique_ptr<Entry>> Add(RegisteredJob job) const;
 
   // The jobs, oldest first. Files that cannot be read are left out.
@@ -84,14 +84,14 @@ class JobRegister {
   const std::string folder_;
 };
 
-// $XDG_STATE_HOME/tributary/jobs, or ~/.local/state/tributary/jobs (XDG Base
-// Directory Specification 0.8). Empty: the environment names neither.
+// Returns $XDG_STATE_HOME/tributary/jobs or ~/.local/state/tributary/jobs (XDG
+// Base Directory Specification 0.8); empty: the environment names neither.
 std::string JobRegisterFolder();
 
-// Looks at the process, as far as it is one of this host.
+// Looks at the coordinator's process, if it runs on this host.
 CoordinatorLife LookAtCoordinator(const RegisteredJob& job);
 
-// A job's file, and back. InvalidArgument: it is no such text.
+// Convert a job to its file's text and back. InvalidArgument: no such text.
 std::string RegisteredJobJson(const RegisteredJob& job);
 absl::StatusOr<RegisteredJob> ReadRegisteredJob(absl::string_view json);
 

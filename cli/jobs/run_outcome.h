@@ -13,7 +13,7 @@ struct RunOutcome {
   std::string name;
   std::string status;   // "done", "interrupted" or "failed"
   std::string message;  // why it failed
-  std::string cause;    // as in CauseName; empty: message alone says it
+  std::string cause;    // as in CauseName; empty: see message
   int64_t steps = 0;
   int64_t total_steps = 0;      // 0: not known
   int64_t checkpoint_step = 0;  // of the newest checkpoint; 0: none
@@ -24,8 +24,8 @@ struct RunOutcome {
   std::string Text() const;
 };
 
-// NotFound: the run has not ended, or was killed before it could write the
-// file. DataLoss: the file is damaged.
+// Reads summary.json. NotFound: the run has not ended, or was killed before it
+// could write the file. DataLoss: the file is damaged.
 absl::StatusOr<RunOutcome> ReadRunOutcome(const std::string& run_directory);
 
 // "5,000".

@@ -49,7 +49,7 @@ struct LogsOptions {
   bool follow = false;
 };
 
-// The time of day, to which --since counts back.
+// The current time, from which --since counts back.
 absl::Time TimeOfDay() {
   return absl::FromChrono(std::chrono::system_clock::now());
 }
@@ -60,14 +60,14 @@ bool HasEnded(const FoundJob& job) {
          LookAtCoordinator(job.known.job) == CoordinatorLife::kGone;
 }
 
-// False: the reader of the output has gone.
+// Returns false if the reader of the output has gone.
 bool ShowLines(const std::vector<std::string>& lines) {
   std::string text;
   for (const std::string& line : lines) absl::StrAppend(&text, line, "\n");
   return text.empty() || AppendTo(STDOUT_FILENO, "the output", text).ok();
 }
 
-// The job has no logs on this machine.
+// Prints that the job has no logs on this machine.
 int RefuseWithoutLogs(const FoundJob& job) {
   const std::string& run = job.run_directory();
   std::error_code error;
@@ -83,7 +83,7 @@ int RefuseWithoutLogs(const FoundJob& job) {
   return kExitFailed;
 }
 
-// The job has logs, but none of the processes that were asked for.
+// Prints that the job has logs, but none of the requested processes.
 int RefuseProcess(const LogsOptions& options, const std::string& folder) {
   const std::vector<std::string> logged = LoggedProcesses(folder);
   if (logged.empty()) {

@@ -20,7 +20,7 @@
 namespace tributary {
 namespace {
 
-// Long, because the worker reads the data first.
+// This is long, because the worker reads the data first.
 constexpr absl::Duration kComputeTimeout = absl::Minutes(5);
 constexpr absl::Duration kLinkTimeout = absl::Minutes(1);
 constexpr size_t kMostMeasured = 16 << 20;  // of a file: a line per worker

@@ -20,7 +20,7 @@ struct CostBasis {
   ComputeSpeed compute;
 };
 
-// The known figures for a CostBasis, and those that must be measured.
+// The known figures of a CostBasis, and the questions that need a measurement.
 struct CostQuestions {
   std::string job_path;
   std::vector<std::string> overrides;  // of the job file
@@ -30,7 +30,7 @@ struct CostQuestions {
   std::vector<int64_t> rows;
   int workers = 1;
   std::string measurement;  // a file with such times; empty: none
-  // HOST:PORT to measure the link to from `near`; empty: the link is given.
+  // The HOST:PORT to measure the link from `near`; empty: the link is given.
   std::string probe;
   // Measures the link from `near` to `far` instead; they may be the same
   // machine.
@@ -42,9 +42,9 @@ struct CostQuestions {
   ComputeSpeed compute;
 };
 
-// Determines the basis from the job, and runs the worker program for what the
-// job cannot tell. Call Interrupts::Install first. InvalidArgument: the samples
-// do not fit the model; other codes: a measurement failed.
+// Determines the basis from the job, and measures with the worker program what
+// the job does not tell. Call Interrupts::Install first. InvalidArgument: the
+// samples do not fit the model; other codes: a measurement failed.
 absl::StatusOr<CostBasis> FindCostBasis(const v1::JobSpec& job,
                                         const CostQuestions& questions);
 

@@ -83,7 +83,7 @@ absl::StatusOr<PlanReport> MakePlan(const PlanOptions& options,
   report.parameter_elements = basis.model.parameter_elements();
   report.measured = options.measure || !options.cost.measurement.empty();
   report.inputs = InputsFrom(job, basis);
-  // A job without servers names no number of them.
+  // The strategy of a job without servers names no number of servers.
   const int servers =
       options.servers > 0 ? options.servers : report.inputs.strategy.servers;
   const auto check = [&job](const Strategy& strategy) {

@@ -96,8 +96,8 @@ double RowsAStep(const CostInputs& inputs) {
   return static_cast<double>(inputs.global_rows * inputs.accumulation);
 }
 
-// Which strategy to choose over links, whether one process does better, and how
-// many servers are worth having.
+// Says which strategy to choose over links, whether one process does better,
+// and how many servers are useful.
 std::string AdviceText(const StrategyPlan& plan) {
   std::string text;
   const auto seconds_of = [&plan](size_t i) {

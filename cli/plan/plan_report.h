@@ -21,7 +21,7 @@ struct PlanReport {
 // the number of servers.
 std::string PlanText(const PlanReport& report);
 
-// The same for a program: one indented JSON object, in seconds and bytes.
+// The same for programs: one indented JSON object, in seconds and bytes.
 std::string PlanJson(const PlanReport& report);
 
 // One strategy, in the format of prediction.json in a run directory.

@@ -66,7 +66,7 @@ int Predict(const PredictOptions& options) {
   }
   std::vector<std::string> arguments = {"--predict", options.run};
   const auto add = [&arguments](const char* name, const std::string& value) {
-    // One word, because a value may begin with a dash.
+    // Makes one word of name and value, because a value may begin with a dash.
     if (!value.empty()) arguments.push_back(absl::StrCat(name, "=", value));
   };
   add("--input", options.input);

@@ -6,9 +6,9 @@
 
 namespace tributary {
 
-// Becomes the `tributary-worker` beside this program, with these arguments, so
-// that input, output, signals and exit code are its own. Returns only if that
-// fails: prints why and returns the exit code.
+// Replaces this process by the `tributary-worker` beside this program, with
+// these arguments, so that input, output, signals and exit code are the
+// worker's. Returns only if that fails: prints why and returns the exit code.
 int BecomeWorker(const std::vector<std::string>& arguments);
 
 }  // namespace tributary

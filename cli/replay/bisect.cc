@@ -24,7 +24,8 @@ std::string ShapeText(const Shape& shape) {
   return absl::StrCat("[", absl::StrJoin(shape, ", "), "]");
 }
 
-// How the tensors of two models differ; empty: they do not, or are unknown.
+// Describes how the tensors of two models differ; empty: they do not differ, or
+// are unknown.
 std::string ModelDifference(const ParameterSpecs& a, const ParameterSpecs& b) {
   if (a.empty() || b.empty()) return "";
   for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
@@ -97,9 +98,9 @@ class Search {
     }
   }
 
-  // Compares checkpoints and weights of equal steps up to the first that
-  // differs. A state after the first step with another loss can only name the
-  // tensor.
+  // Compares checkpoints and weights of equal steps up to the first one that
+  // differs. After the first step whose loss differs, a state only serves to
+  // name the tensor.
   absl::Status CompareStates() {
     for (const RecordedState& of_a : a_.states) {
       const RecordedState* of_b = b_.StateAfter(of_a.step);
@@ -189,7 +190,7 @@ class Search {
     return absl::OkStatus();
   }
 
-  // Computes the steps between the last equal states and the difference again.
+  // Recomputes the steps between the last equal states and the difference.
   absl::Status Narrow() {
     for (const RecordedRun* run : {&a_, &b_}) {
       const absl::Status status = CheckReplayable(*run);
@@ -227,8 +228,9 @@ class Search {
     return absl::OkStatus();
   }
 
-  // Whether the run has the job of the other one, which began with the first
-  // step. Then its steps before it was resumed were of this job, too.
+  // Whether this run has the same job as the other run, which began at the
+  // first step. Then this run's steps before it was resumed were of this job,
+  // too.
   bool HasJobOfWholeRun(const RecordedRun& run) const {
     const RecordedRun& other = &run == &a_ ? b_ : a_;
     return other.start_step == 0 &&
@@ -305,12 +307,12 @@ class Search {
     return {};
   }
 
-  // The first tensor in the model's order, on its first rank.
+  // The first tensor that differs in the model's order, on the first such rank.
   DifferencePoint FirstTensor(const ReplayedStep& a, const ReplayedStep& b,
                               bool gradient) const {
     DifferencePoint place;
-    // Ranks that split their batch in another way have other gradients in any
-    // case.
+    // Ranks that split their batch in another way have different gradients in
+    // any case.
     if (gradient && a.ranks.size() != b.ranks.size()) return place;
     size_t first = a_.parameters.size() + 1;
     for (size_t r = 0; r < std::min(a.ranks.size(), b.ranks.size()); ++r) {
@@ -332,7 +334,7 @@ class Search {
     return place;
   }
 
-  // A tensor's place in the model's order; the number of tensors: none.
+  // A tensor's place in the model's order; the number of tensors if not found.
   size_t PositionOf(const std::string& name) const {
     return static_cast<size_t>(
         std::find_if(a_.parameters.begin(), a_.parameters.end(),

@@ -26,20 +26,20 @@ struct Bisection {
     int64_t step = 0;    // from 1
     std::string tensor;  // the first in the model's order; empty: unknown
     int rank = -1;       // of a gradient
-    // kWeights: the gradients of this step were compared and are equal.
+    // For kWeights: the gradients of this step were compared and are equal.
     bool equal_gradients = false;
-    // The tensor's, where both were at hand element by element; 0: unknown.
+    // Of the tensor, if both versions could be compared by element; 0: unknown.
     int64_t elements = 0;
     int64_t different = 0;
-    std::string where;    // the record with the tensor; empty: computed again
+    std::string where;    // the record with the tensor; empty: a replay
     int64_t seen_at = 0;  // the step of that record
     double loss_a = 0;    // of kLoss
     double loss_b = 0;
   };
-  // A run whose record is not what its own job gives here.
+  // A run whose record differs from what its own job computes on this machine.
   struct Deviation {
     DifferencePoint place;
-    std::vector<EnvironmentDifference> here;  // the run, and the replay
+    std::vector<EnvironmentDifference> here;  // a: run, b: replay
     // The run's file of final weights was changed. Nothing was computed again.
     std::optional<ChangedWeights> changed = {};
   };
@@ -56,21 +56,21 @@ struct Bisection {
   std::vector<JobDifference> job;
   std::vector<EnvironmentDifference> environment;
   // The first sample that differs, as `tributary-worker --compare-data` prints
-  // it; empty: none, or the data are not at hand.
+  // it; empty: none differs, or the data are not available.
   nlohmann::json sample;
   bool replayed = false;     // the steps were computed again
-  std::string not_replayed;  // why not
+  std::string not_replayed;  // why they were not
   std::optional<Deviation> deviation_a;
   std::optional<Deviation> deviation_b;
 };
 
-// Bisect's questions to this machine; a test gives its own.
+// The functions by which Bisect uses this machine; a test gives its own.
 struct BisectTools {
-  // ReplaySteps: first to last step.
+  // Calls ReplaySteps for the first to the last step.
   std::function<absl::StatusOr<ReplayedSteps>(const RecordedRun&, int64_t,
                                               int64_t)>
       replay;
-  // The first sample in which the data of two jobs differ, as JSON.
+  // Returns the first sample in which the data of two jobs differ, as JSON.
   std::function<absl::StatusOr<std::string>(const RecordedRun&,
                                             const RecordedRun&)>
       compare_data;

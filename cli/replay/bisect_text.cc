@@ -215,7 +215,8 @@ std::string EqualText(const Bisection& found, const RecordedRun& a,
   return text;
 }
 
-// A run whose record is not what its job gives, beside one whose record is.
+// Describes a run whose record differs from what its job gives, beside a run
+// whose record does not.
 std::string DeviationText(const Bisection::Deviation& deviation,
                           const RecordedRun& run, const RecordedRun& other) {
   const DifferencePoint& place = deviation.place;
@@ -252,7 +253,7 @@ std::string DeviationText(const Bisection::Deviation& deviation,
   return text;
 }
 
-// A run whose file of final weights is not what the run has written.
+// Describes a file of final weights that differs from what the run has written.
 std::string ChangedText(const Bisection::Deviation& deviation) {
   const ChangedWeights& changed = *deviation.changed;
   std::string text =
@@ -266,7 +267,7 @@ std::string ChangedText(const Bisection::Deviation& deviation) {
   return text;
 }
 
-// Runs of which nothing differs but a file of final weights.
+// Describes runs that differ only in a file of final weights.
 std::string ChangedTexts(const Bisection& found) {
   std::vector<std::string> texts;
   for (const auto* deviation : {&found.deviation_a, &found.deviation_b}) {

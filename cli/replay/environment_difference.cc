@@ -16,7 +16,7 @@ namespace {
 using nlohmann::json;
 using Kind = EnvironmentDifference::Kind;
 
-// The value at a path of keys; null where there is none.
+// Returns the value at a path of keys; null if there is none.
 const json& At(const json& object, const std::vector<std::string>& path) {
   static const json none;
   const json* at = &object;
@@ -38,8 +38,8 @@ std::string Text(const json& value) {
   return absl::StrJoin(items, " ");
 }
 
-// Leaves in each text only the parts that the other does not have: two names of
-// libraries and kernels are long and mostly equal.
+// Leaves in each text only the parts that the other does not have: the names of
+// libraries and kernels are long, and two texts are mostly equal.
 void KeepWhatDiffers(std::string* a, std::string* b) {
   const std::vector<std::string> of_a = absl::StrSplit(*a, ", ");
   const std::vector<std::string> of_b = absl::StrSplit(*b, ", ");
@@ -94,7 +94,7 @@ class Comparison {
     }
   }
 
-  // Compares until the first rank that differs.
+  // Compares rank by rank, up to the first rank that differs.
   void CompareArithmetic() {
     const json& a = At(a_, {"ranks"});
     const json& b = At(b_, {"ranks"});

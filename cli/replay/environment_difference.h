@@ -7,8 +7,8 @@
 
 namespace tributary {
 
-// Something that two runs were computed with, by environment.json, and that is
-// not the same in both.
+// A difference between the environments in which two runs were computed, as
+// environment.json records them.
 struct EnvironmentDifference {
   enum class Kind {
     kData,            // samples: numbers of rows, checksums
@@ -16,14 +16,14 @@ struct EnvironmentDifference {
     kVersion,         // of Tributary, a library or the compiler
     kArithmetic,      // of a rank: libraries, kernels, threads of the BLAS
     kProcessor,       // its name, its instruction sets
-    kProcessors,      // their number, on which no result depends
+    kProcessors,      // their number, which affects no result
   };
   Kind kind = Kind::kData;
   std::string what;  // "version of protobuf", "training data"
   std::string a;     // empty: not recorded
   std::string b;
 
-  // Whether the weights may depend on it.
+  // Whether the weights may depend on what differs.
   bool matters() const { return kind != Kind::kProcessors; }
 };
 
@@ -31,12 +31,13 @@ struct EnvironmentDifference {
 // "processors".
 const char* KindName(EnvironmentDifference::Kind kind);
 
-// "version of protobuf is 3.21 and 4.25": the differences that matter, with
-// semicolons between them; empty: there are none.
+// Lists the differences that matter, separated by semicolons: "version of
+// protobuf is 3.21 and 4.25"; empty: there are none.
 std::string CauseText(const std::vector<EnvironmentDifference>& differences);
 
-// In the order of Kind. What only one of the two has recorded is left out: it
-// is unknown whether it differs. Empty objects are of runs without the file.
+// The differences in the order of Kind. A value that only one of the two has
+// recorded is left out: it is unknown whether it differs. A run without
+// environment.json has an empty object.
 std::vector<EnvironmentDifference> EnvironmentDifferences(
     const nlohmann::json& a, const nlohmann::json& b);
 

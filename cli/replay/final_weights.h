@@ -10,13 +10,13 @@
 
 namespace tributary {
 
-// A file of final weights that is not what the run has written.
+// A file of final weights that differs from what the run has written.
 struct ChangedWeights {
   std::string path;
   std::string recorded;  // sha256, of summary.json
   std::string found;     // sha256, of the file
   // The first tensor that differs from the run's checkpoint of the same step;
-  // no name: there is no such checkpoint.
+  // its name is empty if there is no such checkpoint.
   TensorDifference tensor;
 };
 

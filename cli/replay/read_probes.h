@@ -11,7 +11,7 @@
 namespace tributary {
 
 // Reads what the probes of `workers` ranks have written (step_probe.h), for
-// each step from first_step to last_step. losses: of the same steps.
+// each step from first_step to last_step. losses: those of the same steps.
 // DataLoss: a step of a rank is missing. InvalidArgument: a line is no JSON
 // object.
 absl::StatusOr<std::map<int64_t, ReplayedStep>> ReadProbes(

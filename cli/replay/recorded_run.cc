@@ -29,7 +29,7 @@ bool Exists(const std::string& path) {
   return fs::exists(path, error);
 }
 
-// The object in a file; an empty one when there is no such file.
+// Returns the object in a file; an empty one if there is no such file.
 absl::StatusOr<json> ReadObject(const std::string& path) {
   if (!Exists(path)) return json::object();
   json object =

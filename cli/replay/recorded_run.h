@@ -21,22 +21,22 @@ struct RecordedState {
   bool is_start = false;       // the run was resumed from it
 };
 
-// Each step of a run, as its run directory tells it.
+// What a run directory tells about each step of its run.
 struct RecordedRun {
   std::string folder;  // as the user named it
   v1::JobSpec job;     // resolved
   // The loss of each step in metrics.jsonl, by step from 1; NaN for null. Steps
-  // of which a rank's report is lost are left out: their loss lacks its
+  // with a lost report of a rank are left out, because their loss lacks its
   // samples.
   std::map<int64_t, double> losses;
-  // environment.json; an empty object where the run has none.
+  // environment.json; an empty object if the run has no such file.
   nlohmann::json environment = nlohmann::json::object();
-  ParameterSpecs parameters;   // of model.json; empty: the run has none
+  ParameterSpecs parameters;   // of model.json; empty: no such file
   int64_t start_step = 0;      // after which a resumed run began
   int64_t final_step = 0;      // of summary.json, with the final weights
   std::string weights_sha256;  // of summary.json; empty: no final weights
-  // Ordered by step: complete checkpoints, the one that the run was resumed
-  // from if it is still there, and the final weights.
+  // Ordered by step: complete checkpoints, the checkpoint that the run was
+  // resumed from (if it still exists), and the final weights.
   std::vector<RecordedState> states;
 
   // The state after this step, preferably a checkpoint; null: none.
@@ -45,12 +45,12 @@ struct RecordedRun {
   const RecordedState* FinalWeights() const;
   // The newest checkpoint of at most this step; null: none.
   const RecordedState* CheckpointUpTo(int64_t step) const;
-  // Whether all ranks have computed on the CPU. False where it is unknown.
+  // Whether all ranks have computed on the CPU. False if it is unknown.
   bool OnCpu() const;
 };
 
 // NotFound: it is no run directory. InvalidArgument: a file in it is damaged;
-// names the file.
+// the message names the file.
 absl::StatusOr<RecordedRun> ReadRecordedRun(const std::string& folder);
 
 // "the checkpoint of step 50", "the weights after step 100".

@@ -21,15 +21,15 @@ class RecordedTensors {
       const RecordedState& state);
   virtual ~RecordedTensors() = default;
 
-  // The weights in the model's order, then the optimizer's states, if the
+  // The weights in the model's order. Then come the optimizer's states, if the
   // record has them, named "optimizer.STATE.PARAMETER".
   virtual const ParameterSpecs& specs() const = 0;
   virtual absl::StatusOr<std::vector<float>> Read(size_t index) const = 0;
 };
 
-// The tensors whose bits differ, in the order of `a`. Tensors that only one of
-// the two has are left out, as weights without the optimizer's state have
-// fewer. InvalidArgument: a tensor has another shape.
+// The tensors whose bits differ, in the order of `a`. Tensors that only one
+// record has are left out: weights without the optimizer's state have fewer.
+// InvalidArgument: the shapes of a tensor differ.
 absl::StatusOr<std::vector<TensorDifference>> DifferentTensors(
     const RecordedState& a, const RecordedState& b);
 

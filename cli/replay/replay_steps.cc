@@ -27,7 +27,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kKeepAll = 1000;  // the job stops before it has as many
+constexpr int kKeepAll = 1000;  // the job stops before it has this many
 
 // A directory that is removed with this object.
 class TemporaryFolder {
@@ -53,8 +53,8 @@ class TemporaryFolder {
   const std::string path_;
 };
 
-// Whether data_parallel gives the bits of this strategy: on the CPU the ranks
-// add their gradients in rank order in either way.
+// Whether data_parallel computes the same bits as this strategy: on the CPU the
+// ranks add their gradients in rank order in both cases.
 bool FitsOneProcess(const RecordedRun& run) {
   const v1::StrategySpec& strategy = run.job.strategy();
   const Strategy what = StrategyOf(run.job);
@@ -116,7 +116,8 @@ absl::Status CheckStartIsLeft(const RecordedRun& run, int64_t first_step) {
 v1::JobSpec JobToReplay(const RecordedRun& run, int64_t last_step) {
   v1::JobSpec job = run.job;
   job.mutable_data()->clear_test();
-  // A fraction of the training rows stays away from training.
+  // A validation set that is a fraction of the training rows stays, because it
+  // keeps these rows away from training.
   if (job.data().validation().has_source()) {
     job.mutable_data()->clear_validation();
   }
@@ -175,7 +176,7 @@ absl::StatusOr<ReplayedSteps> ReplaySteps(const RecordedRun& run,
   }
   const int code = RunLocally(options);
   if (Interrupts::Requested() != 0) return absl::CancelledError("interrupted");
-  // The replay stops before the job's end, as a run that a person stops.
+  // The replay stops before the job's end, like a run that a person stops.
   if (code == kExitFailed || code == kExitRefused) {
     return absl::FailedPreconditionError(
         absl::StrCat("the steps of ", run.folder, " could not be computed"));

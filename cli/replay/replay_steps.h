@@ -26,7 +26,7 @@ struct ReplayedRank {
     uint32_t weight_crc = 0;  // after the step
   };
   int rank = 0;
-  std::optional<int64_t> samples;   // nullopt: it reports none
+  std::optional<int64_t> samples;   // nullopt: the rank reports none
   std::optional<double> loss_mean;  // over its samples
   std::vector<Tensor> tensors;      // in the model's order
 };
@@ -39,33 +39,33 @@ struct ReplayedStep {
 // Steps of a run, computed again on this machine.
 struct ReplayedSteps {
   std::map<int64_t, ReplayedStep> steps;  // from 1
-  RecordedState from;                     // no path: the initial weights
+  RecordedState from;                     // empty path: the initial weights
   RecordedState after;                    // the checkpoint after the last step
   nlohmann::json environment;             // environment.json of the replay
   std::shared_ptr<void> files;            // keeps `after` on disk
 };
 
-// OK when the steps of this run's job are a function of the job alone, and this
-// machine can compute them. Otherwise one sentence, as InvalidArgument.
+// OK when the steps of this run's job depend on the job alone, and this machine
+// can compute them. Otherwise InvalidArgument, with one sentence.
 absl::Status CheckReplayable(const RecordedRun& run);
 
-// OK when there is something to compute step `first_step` from: a checkpoint
-// before it, or the initial weights of a run that was not resumed. The earlier
-// steps of a resumed run may be of another job. Otherwise one sentence, as
-// InvalidArgument.
+// OK when a state exists from which step `first_step` can be computed: a
+// checkpoint before it, or the initial weights if the run was not resumed. (The
+// earlier steps of a resumed run may be of another job.) Otherwise
+// InvalidArgument, with one sentence.
 absl::Status CheckStartIsLeft(const RecordedRun& run, int64_t first_step);
 
-// The job that computes the same bits up to `last_step`: without evaluations,
-// with one checkpoint after that step, and, where the strategy promises the
-// same bits (docs/consistency.md), with all ranks in one process.
+// Returns the job that computes the same bits up to `last_step`: without
+// evaluations, with one checkpoint after that step, and, if the strategy
+// promises the same bits (docs/consistency.md), with all ranks in one process.
 v1::JobSpec JobToReplay(const RecordedRun& run, int64_t last_step);
 
 // Computes the steps first_step to last_step of the run again, from the newest
-// checkpoint before first_step or from the initial weights. Writes into a
-// temporary directory alone. CheckReplayable must be OK; call
-// Interrupts::Install first. Cancelled: interrupted.
-// InvalidArgument: a file that it reads is gone or does not fit. Other errors
-// say what has failed; the run of the steps has printed its own error.
+// checkpoint before first_step or from the initial weights. Writes only into a
+// temporary directory. CheckReplayable must be OK; call Interrupts::Install
+// first. Cancelled: interrupted. InvalidArgument: a file that the steps need is
+// gone or does not fit. Other errors say what has failed; the run of the steps
+// has printed its own error.
 absl::StatusOr<ReplayedSteps> ReplaySteps(const RecordedRun& run,
                                           int64_t first_step,
                                           int64_t last_step);

@@ -74,7 +74,7 @@ struct AskedWorker {
     return asked;
   }
 
-  // Polls until `done` is true. Cancelled by an interrupt, DeadlineExceeded.
+  // Polls until `done` is true. Cancelled: interrupted. DeadlineExceeded: late.
   absl::Status WaitUntil(absl::Duration deadline,
                          absl::FunctionRef<bool()> done) const {
     while (!done()) {

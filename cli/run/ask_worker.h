@@ -13,9 +13,9 @@ namespace tributary {
 
 // Runs `count` processes of the `tributary-worker` beside this program at the
 // same time on `host`, all with these arguments, and returns the last line that
-// each has printed. With that line: InvalidArgument when one refuses what is
-// asked (exit code 2), FailedPrecondition when one fails otherwise.
-// DeadlineExceeded when they take longer than `timeout`. Call
+// each has printed. Errors contain that line: InvalidArgument when a process
+// refuses the request (exit code 2), FailedPrecondition when one fails
+// otherwise. DeadlineExceeded when they take longer than `timeout`. Call
 // Interrupts::Install first; the workers, or their launchers, die with this
 // process.
 absl::StatusOr<std::vector<std::string>> AskWorkers(
@@ -23,11 +23,11 @@ absl::StatusOr<std::vector<std::string>> AskWorkers(
     absl::Duration timeout);
 
 // The remote end of a link measurement: a `tributary-worker --serve-links` on
-// `host`. The destructor ends the worker or its launcher; it ends by itself
-// after `timeout`.
+// `host`. The destructor ends the worker or its launcher; the worker ends by
+// itself after `timeout`.
 class LinkFarEnd {
  public:
-  // insecure_groups: it may listen to other machines. Errors as AskWorkers.
+  // insecure_groups: allows listening to other machines. Errors as AskWorkers.
   static absl::StatusOr<std::unique_ptr<LinkFarEnd>> Start(
       const Host& host, bool insecure_groups, absl::Duration timeout);
   virtual ~LinkFarEnd() = default;

@@ -59,7 +59,7 @@ absl::StatusOr<std::string> ReadText(const std::string& path) {
   return ReadSmallFile(path, kMostPemBytes);
 }
 
-// The authority of OUT/ca; a new one, which is written there, if there is none.
+// Returns the authority of OUT/ca. If there is none, creates one and writes it.
 absl::StatusOr<CertificateAuthority> FindAuthority(const std::string& out) {
   const std::string folder = absl::StrCat(out, "/ca");
   const std::string certificate =

@@ -18,8 +18,8 @@ namespace {
 
 constexpr double kWeightBytes = sizeof(float);
 
-// Optimizer states of each weight. Groups may freeze parameters or give them
-// another optimizer, so with groups none are counted.
+// The number of optimizer states of each weight. Groups may freeze parameters
+// or give them another optimizer, so with groups the number is taken as 0.
 double StatesOf(const v1::JobSpec& job, const OptimizerOptions& optimizer) {
   if (job.training().parameter_groups_size() > 0) return 0;
   return Optimizer(optimizer).states_per_weight();
@@ -50,7 +50,7 @@ uint64_t LeastMemory(const v1::JobSpec& job, const MemoryNeed& need) {
   }
   if (need.on_accelerators) return static_cast<uint64_t>(bytes);
   if (need.programs) {
-    // Gradients, and the one that the backward pass adds to them.
+    // Counts all gradients, and the one that the backward pass adds to them.
     const double largest =
         need.parameters.empty()
             ? 0

@@ -11,27 +11,27 @@
 
 namespace tributary {
 
-// The memory that the processes of a job, all on this machine, have yet to
+// The memory that the processes of a job, all on this machine, still have to
 // allocate.
 struct MemoryNeed {
-  std::vector<int64_t> parameters;  // elements of each
+  std::vector<int64_t> parameters;  // elements of each parameter
   // The ranks are programs of the user, which have their weights already.
   bool programs = false;
   // Weights and gradients of the ranks are in the memory of accelerators.
   bool on_accelerators = false;
 };
 
-// The bytes that weights, gradients and optimizer states take at least
+// The least number of bytes that weights, gradients and optimizer states take
 // (docs/sizing.md). Activations, data and messages come on top.
 uint64_t LeastMemory(const v1::JobSpec& job, const MemoryNeed& need);
 
-// FailedPrecondition, with both figures, when more than `available` is needed.
-// nullopt: it is not known, and nothing is refused.
+// FailedPrecondition, with both figures, when the job needs more than
+// `available`. If that is nullopt (unknown), nothing is refused.
 absl::Status CheckMemory(const v1::JobSpec& job, const MemoryNeed& need,
                          const std::optional<AvailableMemory>& available);
 
-// For the model of a job file, before anything starts, and for what a program
-// has declared.
+// Apply CheckMemory to the model of a job file, before anything starts, and to
+// the parameters that a program has declared.
 absl::Status CheckMemoryOfModel(const v1::JobSpec& job);
 absl::Status CheckMemoryOfProgram(const v1::JobSpec& job,
                                   const std::vector<int64_t>& parameters);

@@ -31,7 +31,7 @@ const YamlNode* ValueOf(const YamlNode& map, absl::string_view key) {
   return nullptr;
 }
 
-// An incomplete checkpoint has no manifest and is recognized by its name.
+// Recognizes an incomplete checkpoint, which has no manifest, by its name.
 bool IsCheckpointFolder(const std::string& path) {
   std::error_code error;
   const fs::path folder = fs::path(path).lexically_normal();

@@ -9,20 +9,20 @@
 
 namespace tributary {
 
-// The target of a path on the command line: one checkpoint's directory, a
+// The meaning of a path on the command line: one checkpoint's directory, a
 // directory of checkpoints, or a run directory, which stands for its
 // checkpoints/ or for checkpoint.directory of its job.
 struct CheckpointPlace {
   std::string path;
-  bool is_directory = false;  // of checkpoints; else one checkpoint
+  bool is_directory = false;  // of checkpoints; false: one checkpoint
 };
 
 // NotFound: there is no such directory.
 absl::StatusOr<CheckpointPlace> FindCheckpoints(const std::string& path);
 
-// Whether a checkpoint found there is of the run itself. Where runs that went
-// on from each other share a directory, it may be of a later one. True if `run`
-// is no run directory, or if it is unknown.
+// Whether a checkpoint found there belongs to the run itself. If runs that
+// continued one another share a directory, it may belong to a later run. True
+// if `run` is no run directory, or if it is unknown.
 bool IsOfRun(const std::string& run, const CheckpointPlace& place,
              const CheckpointInfo& info);
 
@@ -31,24 +31,24 @@ bool IsOfRun(const std::string& run, const CheckpointPlace& place,
 absl::StatusOr<std::vector<CheckpointInfo>> CheckpointsAt(
     const CheckpointPlace& place);
 
-// The directory of the checkpoint that `path` refers to; of a directory of
-// checkpoints its newest. Incomplete checkpoints (no manifest) are passed over;
-// the newer ones are added to `passed_over` if it is given. A checkpoint with a
-// damaged manifest or a missing file is an error, worded by NameOlder. NotFound
-// when there is no checkpoint.
+// The directory of the checkpoint that `path` refers to; if it is a directory
+// of checkpoints, that of the newest one. Incomplete checkpoints (no manifest)
+// are passed over; the newer ones are added to `passed_over` if it is not null.
+// A damaged manifest or a missing file is an error, worded by NameOlder.
+// NotFound: there is no checkpoint.
 absl::StatusOr<std::string> CheckpointAt(
     const std::string& path, std::vector<std::string>* passed_over = nullptr);
 
-// The newest checkpoint at `path` of which every byte is as it was written,
-// with the right keyed checksum where there is a `key`. Adds to `passed_over` a
-// sentence about each newer one. NotFound: there is none.
+// The newest checkpoint at `path` in which every byte is as it was written,
+// with the right keyed checksum if there is a `key`. Adds a sentence about each
+// newer checkpoint to `passed_over`. NotFound: there is no such checkpoint.
 absl::StatusOr<std::string> NewestWholeAt(
     const std::string& path, const std::string& key,
     std::vector<std::string>* passed_over);
 
-// Adds to `damage`, an error of the checkpoint in `folder`, the path of the
-// newest intact older checkpoint beside it. The user decides whether to use
-// that one.
+// Adds the path of the newest intact older checkpoint beside `folder` to
+// `damage`, an error of the checkpoint in `folder`. The user decides whether to
+// use that checkpoint.
 absl::Status NameOlder(const absl::Status& damage, const std::string& folder);
 
 }  // namespace tributary

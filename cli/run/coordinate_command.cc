@@ -47,7 +47,7 @@ struct CoordinateOptions {
   TelemetryOptions telemetry;
 };
 
-// The job of a program whose coordinator has ended before the job did.
+// Returns the job of a program whose coordinator has ended before the job did.
 std::optional<v1::JobSpec> EarlierJob(const std::string& run_dir) {
   if (run_dir.empty() || RunDirectory::HasSummary(run_dir)) return std::nullopt;
   const absl::StatusOr<v1::CoordinatorState> state =
@@ -56,7 +56,7 @@ std::optional<v1::JobSpec> EarlierJob(const std::string& run_dir) {
   return state->job();
 }
 
-// The job of the job file, or that of the program that comes.
+// Returns the job of the job file, or the job that a program submits.
 absl::StatusOr<v1::JobSpec> FindJob(
     const Access& access, CoordinateOptions* options,
     std::unique_ptr<JobRegister::Entry>* waiting) {
@@ -108,7 +108,7 @@ absl::StatusOr<v1::JobSpec> FindJob(
   return job;
 }
 
-// Other machines may reach a coordinator that asks who calls.
+// A coordinator that asks who calls may be reached from other machines.
 constexpr char kEverywhere[] = "0.0.0.0:7070";
 constexpr char kHere[] = "127.0.0.1:7070";
 
@@ -120,7 +120,7 @@ struct Secrets {
   std::string checkpoint_key;
 };
 
-// Decides on which addresses the coordinator listens, too.
+// Reads the secrets, and decides on which addresses the coordinator listens.
 absl::StatusOr<Secrets> ReadSecrets(CoordinateOptions* options) {
   Secrets secrets;
   TRIBUTARY_ASSIGN_OR_RETURN(

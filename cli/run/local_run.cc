@@ -53,8 +53,8 @@ std::vector<std::string> ProbeArguments(const LocalRunOptions::Probe& probe) {
           "--probe-last",  absl::StrCat(probe.last_step)};
 }
 
-// The job writes a checkpoint after the probe's last step, and goes on until it
-// is asked to stop.
+// Stops the job after the probe's last step. The job writes a checkpoint there,
+// and would otherwise continue.
 void StopAfter(const LocalRunOptions::Probe& probe, JobRun& run) {
   if (probe.last_step == 0) return;
   const JobTotals totals = run.coordinator().control().Totals();
@@ -106,8 +106,8 @@ JobRun::Options RunOptionsOf(const LocalRunOptions& options,
           .data_record = options.data_record};
 }
 
-// Starts the members and follows the job to its end. Returns a better reason of
-// a failure than the coordinator has, or "".
+// Starts the members and follows the job to its end. Returns a better reason
+// for a failure than the coordinator's; empty: there is none.
 std::string Train(const LocalRunOptions& options, const Ground& ground,
                   JobRun& run) {
   const v1::ClusterSpec& cluster = options.job.cluster();

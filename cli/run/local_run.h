@@ -17,16 +17,16 @@ namespace tributary {
 struct LocalRunOptions {
   v1::JobSpec job;      // resolved
   std::string run_dir;  // empty: runs/NAME-DATE-TIME
-  Hosts hosts;  // for servers and workers, and the coordinator's address
+  Hosts hosts;          // of servers and workers, and the coordinator's address
   TelemetryOptions telemetry;
   // Where a resumed run starts: a checkpoint's directory and step.
   JobStart start;
-  std::string data_record;  // as in JobRunOptions, and the next two
+  std::string data_record;  // as in JobRunOptions, like the next two
   std::string checkpoint_key;
   JobRunOptions::Commands commands;
   bool insecure = false;  // without TLS
-  // Computes some steps of the job alone, for `tributary replay`: prints errors
-  // only, and stops the job once all workers have finished the last of them.
+  // Computes only some steps of the job, for `tributary replay`: prints only
+  // errors, and stops once all workers have finished the last of these steps.
   struct Probe {
     int64_t first_step = 0;  // from 1
     int64_t last_step = 0;   // 0: this is no replay

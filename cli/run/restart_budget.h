@@ -14,7 +14,7 @@ namespace tributary {
 //
 // A process may be replaced `max_restarts` times in a row. A process that has
 // lived for kForgivenMicros resets its count. So a run of weeks survives many
-// losses, but a process that keeps failing is given up.
+// losses, but gives up a process that keeps failing.
 class RestartBudget {
  public:
   static constexpr int64_t kForgivenMicros = 600'000'000;
@@ -24,9 +24,9 @@ class RestartBudget {
   explicit RestartBudget(int max_restarts) : max_restarts_(max_restarts) {}
   void set_max_restarts(int max_restarts) { max_restarts_ = max_restarts; }
 
-  // Process `name` has ended after `lived_micros`. Returns the pause in
-  // microseconds before it is started again: zero the first time in a row, then
-  // doubling. nullopt: it has been replaced too often.
+  // Call it when process `name` has ended after `lived_micros`. Returns the
+  // pause in microseconds before it is started again: zero the first time in a
+  // row, then doubling. nullopt: it has been replaced too often.
   std::optional<int64_t> Ended(const std::string& name, int64_t lived_micros) {
     int& in_a_row = in_a_row_[name];
     if (lived_micros >= kForgivenMicros) in_a_row = 0;

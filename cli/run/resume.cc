@@ -31,8 +31,8 @@
 namespace tributary {
 namespace {
 
-// Replaces the checkpoint's job by the one of the run's job.yaml, which is
-// resolved. Its files may be elsewhere by now.
+// Replaces the checkpoint's job by the resolved job in the run's job.yaml. The
+// files that this job names may be elsewhere by now.
 void TakeJobOfRun(const std::string& file, v1::JobSpec* job) {
   v1::JobSpec found;
   Places places;
@@ -53,8 +53,9 @@ void TakeJobOfRun(const std::string& file, v1::JobSpec* job) {
 }
 
 // "training.optimizer.adam.learning_rate: 0.01 -> 0.3; ...": the settings that
-// change the steps from here on, without the length of the job, which only says
-// how many there are, and data files, whose samples are compared later.
+// change the steps from here on. Leaves out the length of the job, which only
+// changes the number of steps, and data files, whose samples are compared
+// later.
 std::string ChangesText(const v1::JobSpec& before, const v1::JobSpec& now) {
   constexpr size_t kMostShown = 6;
   const auto text = [](const std::string& value) {

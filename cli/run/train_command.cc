@@ -73,9 +73,9 @@ std::vector<std::string> Overrides(const TrainOptions& options) {
   return overrides;
 }
 
-// The checkpoint's job with the overrides of this command, or the job file of
-// this command, which then continues with the checkpoint's weights. Refuses a
-// damaged checkpoint before anything starts.
+// Returns the checkpoint's job with the overrides of this command, or the job
+// file of this command, which then continues with the checkpoint's weights.
+// Refuses a damaged checkpoint before anything starts.
 absl::StatusOr<v1::JobSpec> ReadResumedJob(TrainOptions* options,
                                            const std::string& checkpoint_key) {
   TRIBUTARY_ASSIGN_OR_RETURN(const ResumePoint point,

@@ -12,7 +12,7 @@
 namespace tributary {
 namespace {
 
-// Enough to see whom servers wait for most, and who goes on, in 2.4 s.
+// Enough samples, in 2.4 s, to see for whom servers wait most, and who goes on.
 constexpr size_t kMostSamples = 9;
 constexpr absl::Duration kBetweenSamples = absl::Milliseconds(300);
 

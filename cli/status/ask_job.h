@@ -21,32 +21,32 @@ inline constexpr absl::Duration kStatusTimeout = absl::Seconds(2);
 absl::StatusOr<v1::JobStatusResponse> AskStatus(
     const FoundJob& job, absl::Duration timeout = kStatusTimeout);
 
-// Why a job advances or does not: asks its coordinator, several times where the
-// pace matters, and looks at its processes on this host and at its run
+// Explains why a job advances or does not: asks its coordinator (several times
+// if the pace matters), and looks at its processes on this host and at its run
 // directory.
 struct AskedWhy {
   WhyAnswer answer;
-  // The job's, as far as it is known.
+  // Name and steps of the job, as far as they are known.
   std::string name;
   int64_t step = 0;
   int64_t total_steps = 0;
-  // Whether the job lives or is done: its exit code is 0.
+  // Whether the job lives or is done: the command's exit code is 0.
   bool well = false;
   // Whether no coordinator leads the job any more.
   bool over = false;
 };
 AskedWhy AskWhy(const FoundJob& job);
-// The same of a job whose coordinator has just not answered, and why.
+// The same for a job whose coordinator has just not answered: `unreachable`.
 AskedWhy WhyGone(const FoundJob& job, const absl::Status& unreachable);
 
-// Why a command cannot do what it wants of a job whose coordinator has just not
-// answered. `needless`: what there is nothing to do of a job that is over:
+// Says why a command cannot act on a job whose coordinator has just not
+// answered. `needless`: the verb for what is pointless if the job is over:
 // "stop".
 std::string RefusalText(const FoundJob& job, const absl::Status& unreachable,
                         absl::string_view needless);
 
-// The job that the choice means, with a client. Otherwise prints why not, sets
-// the exit code and returns nothing. `needless` as in RefusalText.
+// Returns the job that the choice means, with a client. Otherwise prints the
+// reason, sets the exit code and returns nullopt. `needless` as in RefusalText.
 std::optional<FoundJob> FindRunningJob(const JobChoice& choice,
                                        absl::string_view needless,
                                        int* exit_code);

@@ -14,15 +14,15 @@ namespace tributary {
 // A job as `tributary list` shows it.
 struct ListedJob {
   KnownJob known;
-  std::optional<v1::JobStatusResponse> status;  // what its coordinator answered
+  std::optional<v1::JobStatusResponse> status;  // its coordinator's answer
   std::string state = "";  // in words, if there is no answer
 };
 
-// A table with a line for each job; without jobs a sentence. Ages count to
-// `now_micros` since 1970.
+// Returns a table with a line for each job, or a sentence if there are no jobs.
+// Ages are at `now_micros` since 1970.
 std::string JobTable(const std::vector<ListedJob>& jobs, int64_t now_micros);
 
-// A JSON array of objects and a newline.
+// Returns a JSON array of objects and a newline.
 std::string JobListJson(const std::vector<ListedJob>& jobs);
 
 }  // namespace tributary

@@ -11,12 +11,12 @@
 
 namespace tributary {
 
-// Says what continues a job whose coordinator has ended without a summary, as
+// Says how to continue a job whose coordinator has ended without a summary, as
 // the last part of a sentence. `checkpoint_step`: of its newest checkpoint; 0:
 // none is known. Empty: its run directory is not known. A pure function.
 std::string ContinueText(const RegisteredJob& job, int64_t checkpoint_step);
 
-// The end of a job that was asked to stop, and whose summary is not there.
+// Checks the end of a job that was asked to stop and has left no summary.
 // `title`: the job, as messages name it. `last`: its last known status.
 // `checkpoint`: a checkpoint was asked for. DataLoss: its coordinator ran on
 // this host and ended before the job was done. OK: it may have left its summary

@@ -84,7 +84,7 @@ int ShowStatus(const StatusOptions& options) {
   while (true) {
     const auto status = AskStatus(*job);
     if (!status.ok()) return ShowEnd(*job, status.status());
-    // The reader of the output has gone, so watching ends.
+    // If the reader of the output has gone, watching ends.
     const bool read =
         AppendTo(STDOUT_FILENO, "the output", Page(*status, options)).ok();
     if (!options.watch || Over(*status) || !read) {
@@ -94,8 +94,8 @@ int ShowStatus(const StatusOptions& options) {
   }
 }
 
-// Reads the value of --watch: nothing, or seconds. Returns what is wrong with
-// it, or nothing.
+// Reads the value of --watch: nothing, or seconds. Returns an error text;
+// empty: the value is valid.
 std::string ReadWatch(const std::string& text, StatusOptions* options) {
   options->watch = true;
   if (text.empty()) return "";

@@ -83,7 +83,7 @@ std::string WaitLines(const v1::JobStatusResponse& status) {
                                     worker->second->step() > status.step())) {
       continue;
     }
-    // Where others are further, the late one's last steps may be unreported.
+    // If others are further, the late one's last steps may be unreported.
     const bool further =
         std::any_of(workers.begin(), workers.end(), [&](const auto& other) {
           return other.second->step() > status.step() + 1;
@@ -105,7 +105,8 @@ std::string WaitLines(const v1::JobStatusResponse& status) {
   return text;
 }
 
-// A program that does not count its samples leaves them at one a step.
+// If every rank's count is at most one sample a step, the program does not
+// count its samples.
 std::string RateOf(const v1::JobStatusResponse& status) {
   uint64_t samples = 0;
   bool counts_steps = true;

@@ -26,7 +26,7 @@ namespace {
 constexpr absl::Duration kStopTimeout = absl::Seconds(10);
 constexpr absl::Duration kStopLook = absl::Milliseconds(100);
 constexpr absl::Duration kEndTimeout = absl::Milliseconds(300);
-// A coordinator on another host that does not answer for so long has left.
+// A coordinator on another host that does not answer for this long has left.
 constexpr absl::Duration kLeft = absl::Seconds(10);
 
 constexpr char kStopDescription[] =
@@ -55,7 +55,7 @@ void Say(const std::string& line) {
   std::fflush(stdout);
 }
 
-// How the job has ended; NotFound while it has not, or nobody can know.
+// How the job has ended; NotFound: it has not ended, or this cannot be known.
 absl::StatusOr<RunOutcome> Outcome(const FoundJob& job) {
   if (job.run_directory().empty()) return absl::NotFoundError("no directory");
   return ReadRunOutcome(job.run_directory());

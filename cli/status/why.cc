@@ -17,10 +17,10 @@
 namespace tributary {
 namespace {
 
-// A member that was not heard for so long has missed several heartbeats, which
-// come at least every second.
+// A member that was not heard for this long has missed several heartbeats,
+// which come at least every second.
 constexpr double kSilentSeconds = 2.5;
-// A step counts as late once it takes so many times as long as the last one.
+// A step is late once it takes this many times as long as the last one.
 constexpr double kLateSteps = 3;
 constexpr double kLateSeconds = 1;
 // The first step takes longer: caches, pages and devices are cold.
@@ -34,7 +34,7 @@ std::optional<ProcessState> ProcessOf(const WhyFacts& facts,
   return found->second;
 }
 
-// The job needs this member, and a process has held its place.
+// Whether the job needs this member, and a process has held its place.
 bool IsNeeded(const v1::MemberStatus& member) {
   return !member.finished() && !member.host().empty();
 }
@@ -44,14 +44,14 @@ std::string Heard(const v1::MemberStatus& member) {
                       AgeText(member.seconds_since_heartbeat()), " ago");
 }
 
-// That the job is also held for a checkpoint; empty: it is not.
+// Says that the job is also held for a checkpoint; empty: it is not held.
 std::string HeldText(const v1::JobStatusResponse& now) {
   return now.wait().cause() == v1::CAUSE_CHECKPOINT
              ? absl::StrCat("; ", now.wait().text())
              : "";
 }
 
-// The stopped processes on this host, the one that is furthest behind first.
+// The stopped processes on this host, the one furthest behind first.
 std::vector<const v1::MemberStatus*> StoppedMembers(const WhyFacts& facts) {
   std::vector<const v1::MemberStatus*> stopped;
   for (const v1::MemberStatus& member : facts.now().members()) {
@@ -69,7 +69,7 @@ std::vector<const v1::MemberStatus*> StoppedMembers(const WhyFacts& facts) {
   return stopped;
 }
 
-// A member whose process on this host is stopped, or has ended.
+// Explains a member whose process on this host is stopped or has ended.
 std::optional<WhyAnswer> ExplainProcess(const WhyFacts& facts) {
   const v1::JobStatusResponse& now = facts.now();
   if (const auto stopped = StoppedMembers(facts); !stopped.empty()) {
@@ -104,7 +104,7 @@ std::optional<WhyAnswer> ExplainProcess(const WhyFacts& facts) {
   return std::nullopt;
 }
 
-// Members that are not heard. All of one host are named together.
+// Explains members that are not heard. Members of one host are named together.
 std::optional<WhyAnswer> ExplainSilence(const WhyFacts& facts) {
   const v1::JobStatusResponse& now = facts.now();
   const v1::MemberStatus* longest = nullptr;
@@ -147,7 +147,7 @@ std::optional<WhyAnswer> ExplainSilence(const WhyFacts& facts) {
       .wants_more = MayGoOnWithoutLate(facts)};
 }
 
-// Explains the wait that the coordinator itself tells.
+// Explains the wait that the coordinator itself reports.
 std::optional<WhyAnswer> ExplainWait(const WhyFacts& facts) {
   const v1::JobStatusResponse& now = facts.now();
   if (!now.has_wait()) return std::nullopt;
@@ -222,7 +222,7 @@ std::string Advances(const WhyFacts& facts) {
       AgeText(now.step_wait_seconds()), " ago");
 }
 
-// A job whose steps end.
+// Explains a job whose steps end.
 WhyAnswer ExplainAdvance(const WhyFacts& facts) {
   const v1::JobStatusResponse& now = facts.now();
   if (AllWorkersFinished(now)) {

@@ -40,7 +40,7 @@ enum class WhyCause {
   kUnknown,
 };
 
-// The word for programs: "stopped process" is "stopped-process".
+// The word that programs get: "stopped-process" for kStoppedProcess.
 absl::string_view CauseWord(WhyCause cause);
 
 struct WhyAnswer {
@@ -65,9 +65,9 @@ struct WhyFacts {
 // A pure function.
 WhyAnswer ExplainJob(const WhyFacts& facts);
 
-// The answer about a job whose coordinator cannot be reached, for the reason
-// `unreachable`, or does not run; `outcome`: as far as its run directory says.
-// A pure function.
+// Explains a job whose coordinator does not run, or cannot be reached for the
+// reason `unreachable`. `outcome`: what its run directory says, if anything. A
+// pure function.
 WhyAnswer ExplainUnreachable(const KnownJob& known,
                              const absl::Status& unreachable,
                              const std::optional<RunOutcome>& outcome);

@@ -13,9 +13,9 @@
 namespace tributary {
 namespace {
 
-// The share of a step from which an activity counts as what makes it slow.
+// An activity that takes more than this share of a step makes the step slow.
 constexpr double kMostOfAStep = 0.5;
-// A worker that is so many times slower than every other one stands out.
+// A worker that is this many times slower than every other one stands out.
 constexpr double kStandsOut = 2;
 
 // A link that carries less is slow: a quarter of a Gigabit Ethernet.
@@ -40,7 +40,7 @@ std::vector<const v1::MemberStatus*> WorkersOf(
   return workers;
 }
 
-// Seconds of a server's updates in a step: the most of all servers.
+// Seconds that a server's updates take in a step, of the slowest server.
 double UpdateSeconds(const WhyFacts& facts) {
   const v1::JobStatusResponse& first = facts.samples.front();
   const v1::JobStatusResponse& last = facts.now();

@@ -18,7 +18,7 @@ const v1::MemberStatus* FindMember(const v1::JobStatusResponse& status,
   return nullptr;
 }
 
-// The server of which a worker wants an answer; null: of none.
+// The server from which a worker waits for an answer; null: none.
 const v1::MemberStatus* SilentServer(const v1::JobStatusResponse& status,
                                      const v1::MemberStatus& worker) {
   return worker.wait().has_server()
@@ -64,7 +64,7 @@ WhyAnswer ExplainStuck(const WhyFacts& facts) {
   }
   for (const uint32_t rank : late) {
     const auto& worker = *FindMember(now, v1::ROLE_WORKER, rank);
-    if (worker.wait().ranks_size() > 0) continue;  // not the first one
+    if (worker.wait().ranks_size() > 0) continue;  // it waits for others
     const v1::StepReport& last = worker.last_step();
     return {.cause = WhyCause::kSlowWorker,
             .sentence = absl::StrCat(

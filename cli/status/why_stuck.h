@@ -5,8 +5,8 @@
 
 namespace tributary {
 
-// Why no step ends although every member's process runs and is heard: follows
-// who waits for whom to the member that waits for nobody.
+// Says why no step ends although every member's process runs and is heard:
+// follows the chain of waits to the member that waits for nobody.
 WhyAnswer ExplainStuck(const WhyFacts& facts);
 
 }  // namespace tributary

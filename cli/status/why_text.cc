@@ -13,13 +13,13 @@
 namespace tributary {
 namespace {
 
-// Without an end of a step for so long, every worker has said since then how
+// If no step has ended for this long, every worker has reported since then how
 // far it is: heartbeats come at least every second.
 constexpr double kSettledSeconds = 1.5;
-// So many samples (ask_job.cc) lie further apart than two heartbeats.
+// This many samples (ask_job.cc) span more time than lies between heartbeats.
 constexpr size_t kSettledSamples = 5;
 
-// The steps of the workers that are further than the open step, by rank.
+// The steps of the workers that are beyond the open step, by rank.
 std::map<uint32_t, int64_t> Ahead(const v1::JobStatusResponse& status) {
   std::map<uint32_t, int64_t> steps;
   for (const v1::MemberStatus& member : status.members()) {
@@ -30,8 +30,8 @@ std::map<uint32_t, int64_t> Ahead(const v1::JobStatusResponse& status) {
   return steps;
 }
 
-// The first step that a server waits for with this rank, which may be later
-// than the open one: a late worker's last steps can be unreported.
+// The first step for which a server waits for this rank. It may be later than
+// the open one: a late worker's last steps can be unreported.
 int64_t AwaitedStep(const v1::JobStatusResponse& status,
                     const v1::MemberStatus& late) {
   int64_t awaited = 0;

@@ -13,20 +13,20 @@ namespace tributary {
 
 // "worker 1 (node-a, pid 28571)", "server 0 (node-a, pid 28570)".
 std::string MemberText(const v1::MemberStatus& member);
-// "step 51": the one that is not finished by every worker.
+// "step 51": the first step that some worker has not finished.
 std::string OpenStepText(const v1::JobStatusResponse& status);
-// How far workers have come that do not wait for the late ones, as with backup
-// workers and async, by the samples; 0: no worker goes on.
+// The step that workers have reached, by the samples, without waiting for the
+// late ones, as with backup workers and async; 0: no worker goes on.
 int64_t StepWithoutLate(const WhyFacts& facts);
-// Whether further samples could show that.
+// Whether further samples could show that workers go on without the late ones.
 bool MayGoOnWithoutLate(const WhyFacts& facts);
-// How a sentence begins whose cause is this member: "does not advance: step 51
-// waits for worker 1 (node-a, pid 28571)", or "goes on to step 90 without
+// The beginning of a sentence that blames this member: "does not advance: step
+// 51 waits for worker 1 (node-a, pid 28571)", or "goes on to step 90 without
 // worker 1 (node-a, pid 28571)".
 std::string WaitText(const WhyFacts& facts, const v1::MemberStatus& member);
 // "4.2 s", "12:34".
 std::string AgeText(double seconds);
-// Steps of the job in a second: "41 steps a second", "one step in 3.2 s".
+// The pace of the job: "41 steps a second", "one step in 3.2 s".
 std::string PaceText(double seconds_a_step);
 
 }  // namespace tributary

@@ -10,8 +10,8 @@
 
 namespace tributary {
 
-// Files that grow during a run and can be read at any time. Errors name the
-// path and the system's reason.
+// Open and extend files that grow during a run and can be read at any time.
+// Errors name the path and the system's reason.
 absl::StatusOr<UniqueFd> OpenForAppending(const std::string& path);
 absl::Status AppendTo(int fd, const std::string& path, absl::string_view bytes);
 

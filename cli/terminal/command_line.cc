@@ -21,8 +21,8 @@ namespace {
 
 constexpr char kOverrideType[] = "KEY=VALUE";
 
-// Whether a command's output is all that it leaves. Commands that run jobs
-// leave files, and their output only shows how far they are.
+// Whether a command leaves nothing but its output. Commands that run jobs leave
+// files, and their output only shows the progress.
 bool IsAnswer(absl::string_view command) {
   return command != "train" && command != "run" && command != "compare";
 }

@@ -36,7 +36,7 @@ struct CommandJob {
   std::vector<std::string> overrides;  // key=value
   std::string device;                  // empty: the job's
 
-  // `overrides`, and the device as one more.
+  // Returns `overrides`, with an override for `device` if it is set.
   std::vector<std::string> Overrides() const;
 };
 
@@ -51,9 +51,9 @@ void AddJobChanges(CommandLine& command, CommandJob* job);
 // line on standard error and returns exit code 2.
 int RunCommandLine(CommandLine& program, int argc, char** argv);
 
-// The exit code of a command that has written its answer to standard output,
-// which may have been lost, on a full disk. RunCommandLine calls it for
-// commands that write nothing else.
+// Returns the exit code of a command that has written its answer to standard
+// output; the answer may have been lost, for example on a full disk.
+// RunCommandLine calls it for commands that write nothing else.
 int FinishAnswer();
 
 }  // namespace tributary

@@ -29,7 +29,7 @@ int TerminalWidth() {
 
 bool writes_records = false;  // set before there are threads
 
-// `prefix`: for people.
+// `prefix`: only in the text for people, not in records.
 void TellOnError(absl::string_view level, absl::string_view prefix,
                  absl::string_view message) {
   const std::string text =

@@ -10,16 +10,16 @@
 
 namespace tributary {
 
-// From now on all output of this file is written as JSON records, one a line,
-// as in the log of a daemon with --log-format json. Call it before there is a
-// Console.
+// From this call on, the functions of this file write their output as JSON
+// records, one a line, like the log of a daemon with --log-format json. Call it
+// before there is a Console.
 void WriteRecords();
 
-// The lines of `text` as such records.
+// Returns the lines of `text` as such records.
 std::string AsRecords(absl::string_view text, absl::string_view level,
                       absl::Time time);
 
-// Standard output, as a terminal or a pipe. ProgressDisplay decides what is
+// Standard output, as a terminal or a pipe. A ProgressDisplay decides what is
 // shown.
 class Console {
  public:

@@ -11,7 +11,7 @@ namespace tributary {
 std::string FormatCount(double count);
 // "0:07", "12:34", "1:02:03"; "-" when unknown (negative or not finite).
 std::string FormatDuration(double seconds);
-// The same with tenths of seconds below a minute: "2.3 s", "12:34".
+// Like FormatDuration, with tenths of seconds below a minute: "2.3 s", "12:34".
 std::string FormatElapsed(double seconds);
 // "0.7900", "12.35", "1.234e-05": four decimals below ten, else four digits.
 std::string FormatMetric(double value);

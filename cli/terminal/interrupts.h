@@ -8,10 +8,10 @@
 
 namespace tributary {
 
-// How a program that is asked to end treats one more signal.
+// The reaction to one more signal of a program that is already asked to end.
 enum class RepeatedSignal { kNothing, kEndNow };
 
-// A request to end, as a signal handler may keep it: lock-free atomics. Times
+// A request to end, which a signal handler may keep: lock-free atomics. Times
 // are microseconds of one monotonic clock.
 class EndRequest {
  public:
@@ -19,8 +19,8 @@ class EndRequest {
   // its group. A SIGINT or SIGTERM that comes a second later or more is from a
   // person or a supervisor that does not want to wait.
   RepeatedSignal Receive(int signal, int64_t now);
-  // The program was stopped (SIGSTOP) and runs again. What was sent meanwhile
-  // arrives only now, so the second begins anew.
+  // Call it when the program was stopped (SIGSTOP) and runs again. Signals sent
+  // meanwhile arrive only now, so the second begins anew.
   void Continue(int64_t now) {
     if (signal() != 0) since_.store(now);
   }
@@ -34,9 +34,9 @@ class EndRequest {
 
 // Handles the signals that end a run: SIGINT and SIGTERM, SIGHUP of a closed
 // terminal, and SIGUSR1, SIGUSR2 and SIGXCPU, with which batch systems announce
-// the time limit. The first one is a request that the program polls. A repeated
-// one (EndRequest) kills the children and ends the program at once with exit
-// code 130. Under nohup(1), SIGHUP stays ignored.
+// the time limit. The first signal is a request that the program polls. A
+// repeated one (EndRequest) kills the children and ends the program at once
+// with exit code 130. Under nohup(1), SIGHUP stays ignored.
 class Interrupts {
  public:
   static void Install();

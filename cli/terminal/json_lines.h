@@ -9,9 +9,9 @@
 
 namespace tributary {
 
-// Calls use(object) for every line of the file; a missing file has none, and a
-// last line without its end is ignored. InvalidArgument: a line is no JSON
-// object; the message names it.
+// Calls use(object) for every line of the file. A missing file has no lines,
+// and a last line without its end is ignored. InvalidArgument: a line is no
+// JSON object; the message names the line.
 absl::Status ForEachJsonLine(
     const std::string& path,
     const std::function<void(const nlohmann::json& json)>& use);

@@ -18,7 +18,7 @@ std::string ProgressDisplay::Clear(int width) const {
   const int columns = static_cast<int>(line_.size());
   const int rows_above = (std::max(columns, 1) - 1) / std::max(width, 1);
   if (rows_above == 0) return std::string(kHome);
-  // To the start of the row above, then clears to the end of the screen.
+  // Goes to the start of the row above, then clears to the end of the screen.
   return absl::StrCat("\r\x1b[", rows_above, "A\x1b[J");
 }
 

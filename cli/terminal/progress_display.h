@@ -10,9 +10,9 @@
 namespace tributary {
 
 // Decides what to write and when. On a terminal one line is redrawn in place,
-// with notes above it; a pipe gets plain lines now and then. Pure functions:
-// each returns the bytes to write, and time and width, the terminal's columns
-// at that time, are passed in.
+// with notes above it; a pipe gets plain lines now and then. Each function
+// returns the bytes to write and does no I/O; the time, and the terminal's
+// width in columns at that time, are passed in.
 class ProgressDisplay {
  public:
   // A pipe gets a line after each tenth of the steps, or after this interval.
@@ -21,7 +21,7 @@ class ProgressDisplay {
   explicit ProgressDisplay(bool terminal) : terminal_(terminal) {}
 
   std::string Show(const ProgressView& view, int64_t now_micros, int width);
-  // Shown while nothing runs yet: "waiting for worker 1".
+  // Shows what the job waits for before it runs: "waiting for worker 1".
   std::string Wait(absl::string_view what, int64_t now_micros, int width);
   // A line that is not redrawn.
   std::string Note(absl::string_view line, int width);
@@ -29,8 +29,8 @@ class ProgressDisplay {
   std::string End();
 
  private:
-  // Clears the line that is shown, and goes to where it began. A terminal that
-  // has become narrower since has wrapped it into several rows.
+  // Clears the line that is shown, and goes to its beginning. A terminal that
+  // has become narrower since then has wrapped the line into several rows.
   std::string Clear(int width) const;
   std::string Redraw(std::string line, int width);
 

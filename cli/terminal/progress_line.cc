@@ -32,7 +32,7 @@ std::string Bar(const ProgressView& view, int inner) {
   return absl::StrCat("[", bar, "]");
 }
 
-// The rate where there is little room.
+// The rate, in a short form for little room.
 std::string ShortRate(const ProgressView& view) {
   if (view.counts_steps) return RateText(view.samples_per_second, true);
   return absl::StrCat(FormatCount(view.samples_per_second), "/s");

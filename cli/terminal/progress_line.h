@@ -12,7 +12,7 @@ namespace tributary {
 // "45.2k samples/s", or "48 steps/s".
 std::string RateText(double rate, bool counts_steps);
 
-// The progress of training that a person wants to see.
+// The state of training, as the progress line shows it.
 struct ProgressView {
   int64_t step = 0;
   int64_t total_steps = 0;  // 0: the end is open
@@ -20,7 +20,7 @@ struct ProgressView {
   int64_t epochs = 0;       // of the whole job
   double loss = 0;
   double samples_per_second = 0;
-  // samples_per_second is in steps: the program does not count its samples.
+  // True: samples_per_second counts steps; the program does not count samples.
   bool counts_steps = false;
   double eta_seconds = -1;  // negative: unknown
 };
@@ -29,7 +29,7 @@ struct ProgressView {
 // the bar shrinks first, then parts are dropped from the right; step and
 // percent remain:
 //   epoch 2/5 [======>         ]  38% 713/1875  loss 0.3412  45.2k/s  ETA 0:26
-// With an open end there is no bar, and of the epochs only the present one:
+// If the end is open, there is no bar, and only the present epoch is shown:
 //   epoch 2  step 713  loss 0.3412  45.2k/s
 std::string BarLine(const ProgressView& view, int width);
 

@@ -10,7 +10,7 @@
 namespace tributary {
 
 // Parse amounts with units from a command line. InvalidArgument says what is
-// wanted.
+// valid.
 
 // Bytes per second: "1Gbit", "100mbit", "12.5MB", each optionally with "/s".
 absl::StatusOr<double> ParseRate(absl::string_view text);

@@ -10,7 +10,7 @@
 
 namespace tributary {
 
-// Steps from 1, both ends included.
+// A range of steps, counted from 1, with both ends included.
 struct StepNumbers {
   int64_t first = 0;
   int64_t last = 0;
@@ -20,7 +20,7 @@ struct StepNumbers {
 // the first one.
 absl::StatusOr<StepNumbers> ParseStepNumbers(absl::string_view text);
 
-// "3-5, 9": the steps as such ranges.
+// Returns the steps as such ranges: "3-5, 9".
 std::string StepNumbersText(const std::set<int64_t>& steps);
 
 }  // namespace tributary

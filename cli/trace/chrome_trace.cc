@@ -23,7 +23,7 @@ struct DrawnProcess {
   std::vector<TraceLane> lanes;
 };
 
-// Where an arrow begins or ends.
+// The point where an arrow begins or ends.
 struct Point {
   int pid;
   int tid;

@@ -19,7 +19,7 @@ namespace {
 
 using nlohmann::json;
 
-// A number of 0 to kMaxStep, or of -kMaxStep, or `otherwise`.
+// The integer at `key`, limited to -kMaxStep ... kMaxStep; else `otherwise`.
 int64_t Integer(const json& object, const char* key, int64_t otherwise = 0) {
   const auto it = object.find(key);
   if (it == object.end() || !it->is_number_integer()) return otherwise;
@@ -31,7 +31,7 @@ std::string Text(const json& object, const char* key) {
   return it != object.end() && it->is_string() ? it->get<std::string>() : "";
 }
 
-// [kind, step, shard, block, rank, begin, end, bytes].
+// Reads an event: [kind, step, shard, block, rank, begin, end, bytes].
 std::optional<TraceEvent> EventOf(const json& fields) {
   if (!fields.is_array() || fields.size() != 8 || !fields[0].is_string()) {
     return std::nullopt;
@@ -61,7 +61,7 @@ std::optional<TraceEvent> EventOf(const json& fields) {
 
 struct Reading {
   TracedProcess process;
-  int64_t next = 0;      // the number of the event that follows
+  int64_t next = 0;      // number of the next event
   int64_t recorded = 0;  // of the last line
   int64_t dropped = 0;
   bool has_offset = false;
@@ -84,7 +84,7 @@ void AddLine(const json& line, Reading* reading) {
   reading->dropped = std::max(reading->dropped, Integer(line, "dropped"));
   const auto events = line.find("events");
   if (events == line.end() || !events->is_array()) return;
-  // Another coordinator may have been sent, and have written, the same events.
+  // Another coordinator may have received, and have written, the same events.
   int64_t number = Integer(line, "first");
   for (const json& fields : *events) {
     if (number++ < reading->next) continue;

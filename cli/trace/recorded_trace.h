@@ -20,8 +20,8 @@ struct TracedProcess {
   std::string host;
   // Equal on processes that read the same clock; empty: unknown.
   std::string clock;
-  // From its clock to the coordinator's: the most certain estimate of any
-  // process with the same clock, so that these stay exactly ordered.
+  // From its clock to the coordinator's clock: the most certain estimate of all
+  // processes with the same clock, so that their events stay in exact order.
   ClockOffset::Estimate offset;
   std::vector<TraceEvent> events;  // by its own clock, in the recorded order
   uint64_t lost = 0;               // events that are not in the file

@@ -34,8 +34,8 @@ struct TraceOptions {
   std::string output;  // empty: RUN/trace-A-B.json
 };
 
-// The steps to write. An error says which steps the run recorded, and how to
-// record others.
+// Returns the steps to write. An error says which steps the run recorded, and
+// how to record others.
 absl::StatusOr<StepNumbers> WantedSteps(const TraceOptions& options,
                                         const RecordedTrace& trace) {
   const std::set<int64_t> recorded = trace.Steps();

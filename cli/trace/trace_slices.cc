@@ -42,7 +42,7 @@ TraceSlice SliceOf(const TraceEvent& event) {
           .ranks = {}};
 }
 
-// A slice that holds all of `inner`, which is not empty.
+// Returns a slice that spans all of `inner`, which is not empty.
 TraceSlice Around(const std::vector<TraceSlice>& inner, std::string name,
                   std::string category) {
   TraceSlice outer{.name = std::move(name),
@@ -105,7 +105,7 @@ std::vector<SliceGroup> StepGroups(const std::vector<TraceEvent>& events) {
   return groups;
 }
 
-// The ways of blocks to their servers and back. A step that is computed again
+// The paths of blocks to their servers and back. A step that is computed again
 // sends its blocks again.
 std::vector<SliceGroup> PushGroups(const std::vector<TraceEvent>& events) {
   std::vector<std::vector<TraceSlice>> pushes;
@@ -143,8 +143,8 @@ TraceSlice Wait(const TraceEvent& like, int64_t begin_micros,
   return wait;
 }
 
-// From the first contribution to the arrival of the last one. `checks`: the
-// contributions to one update, in order.
+// Adds the wait from the first contribution to the arrival of the last one.
+// `checks`: the contributions to one update, in order.
 void AddWaitForRanks(const std::vector<TraceEvent>& checks,
                      std::vector<SliceGroup>* groups) {
   if (checks.empty()) return;
@@ -167,7 +167,7 @@ void AddWaitForRanks(const std::vector<TraceEvent>& checks,
 std::vector<SliceGroup> WaitGroups(const std::vector<TraceEvent>& events) {
   struct Block {
     std::vector<TraceEvent> checks;  // since the last update
-    std::map<int, int64_t> applied;  // each rank's own update: its end
+    std::map<int, int64_t> applied;  // end of each rank's own update
   };
   std::vector<SliceGroup> groups;
   std::map<BlockOfStep, Block> blocks;

@@ -15,10 +15,10 @@ struct TraceSlice {
   std::string name;
   std::string category;    // the event's kind, or "step", "push" or "wait"
   TraceEvent event;        // its times are of the coordinator's clock
-  std::vector<int> ranks;  // of "wait": the ranks that are waited for
+  std::vector<int> ranks;  // for "wait": the ranks waited for
 };
 
-// Slices that are drawn in one row: the first one holds the others.
+// Slices that are drawn in one row: the first one encloses the others.
 using SliceGroup = std::vector<TraceSlice>;
 
 // A row of a drawn process. Its groups are in order and do not overlap.

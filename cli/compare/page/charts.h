@@ -16,13 +16,13 @@ namespace tributary {
 std::string StepPartsChart(const CompareReport& report);
 
 // A row for each rank of each run's typical step, with one scale for all runs;
-// empty: no run has one.
+// empty: no run has a typical step.
 std::string TimelineChart(const CompareReport& report);
 
-// Loss over steps, a line for each run; empty: there is none.
+// Loss over steps, a line for each run; empty: there are no losses.
 std::string LossChart(const CompareReport& report);
-// The difference of the loss from the single process's, on a logarithmic scale;
-// empty: no single process, or no difference.
+// The difference of the loss from the single process's loss, on a logarithmic
+// scale; empty: there is no single process, or no difference.
 std::string LossDifferenceChart(const CompareReport& report);
 
 // Reduces points to at most `most`: each is the mean of equally many

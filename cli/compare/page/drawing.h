@@ -51,11 +51,11 @@ class Drawing {
 // The text of a number below an axis.
 std::string TickText(double value);
 
-// From 0 to at least `limit`, about `count` ticks at round numbers: 1, 2 or 5
-// times a power of ten apart.
+// Returns about `count` ticks from 0 to at least `limit`, at round numbers: 1,
+// 2 or 5 times a power of ten apart.
 std::vector<double> LinearTicks(double limit, int count);
-// The powers of ten from the one at or below `least` to the one at or above
-// `most`, two at least.
+// Returns the powers of ten from the one at or below `least` to the one at or
+// above `most`; at least two.
 std::vector<double> LogTicks(double least, double most);
 
 }  // namespace tributary

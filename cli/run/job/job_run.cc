@@ -168,7 +168,7 @@ absl::Status JobRun::Announce() {
   spdlog::info("tributary {}: coordinator of \"{}\" at {}", kVersion,
                options_.job.name(), coordinator_->address());
   Register();
-  // Not before, since keys in the folders of killed runs are removed.
+  // Only now, because Register removes the keys in folders of killed runs.
   if (options_.keys.run != nullptr) {
     TRIBUTARY_RETURN_IF_ERROR(
         options_.keys.run->Save(directory_->path(), PeerRole::kOperator)
@@ -284,7 +284,7 @@ int JobRun::Conclude(const std::string& cause) {
     return kExitFailed;
   }
   if (summary.status == "interrupted") {
-    // StopJob has asked for it, or a signal to an earlier coordinator.
+    // StopJob has asked for the stop, or a signal to an earlier coordinator.
     const int signal = Interrupts::Requested();
     return 128 + (signal == 0 ? SIGINT : signal);
   }

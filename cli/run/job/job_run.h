@@ -27,8 +27,8 @@
 
 namespace tributary {
 
-// Files and connections that the coordinator of such a job needs: its own, two
-// for each member's connection, and one to each server for the final weights.
+// The number of files and connections that a job's coordinator needs: its own,
+// two for each member's connection, and one to each server for the weights.
 inline uint64_t FilesOf(const v1::ClusterSpec& cluster) {
   constexpr uint64_t kOwn = 16;
   return kOwn +
@@ -43,7 +43,7 @@ class JobRun {
   using Options = JobRunOptions;
 
   // Listens, then creates the run directory, unless one is given. After an
-  // error there is neither. InvalidArgument: a key would travel in clear text.
+  // error neither exists. InvalidArgument: a key would travel in clear text.
   static absl::StatusOr<std::unique_ptr<JobRun>> Start(
       Options options, std::unique_ptr<RunDirectory> directory = nullptr);
 
@@ -65,7 +65,7 @@ class JobRun {
   int Conclude(const std::string& cause = "");
 
   bool failed() const { return update_.phase == v1::JOB_PHASE_FAILED; }
-  // Why the coordinator has ended the job as failed; empty: it has not.
+  // Why the coordinator has ended the job as failed; empty: it did not fail.
   std::string message() const { return failed() ? update_.message : ""; }
 
  private:
@@ -74,12 +74,12 @@ class JobRun {
   static double WallSeconds();  // since 1970
 
   // The stages of Start, in this order. earlier: the state that an earlier
-  // coordinator has left; null: there was none.
+  // coordinator has left; null: there was no earlier coordinator.
   Coordinator::Options OptionsOfCoordinator(
       const v1::CoordinatorState* earlier);
-  // Creates the run directory where the caller has not, and Continue neither.
+  // Creates the run directory, unless the caller or Continue has provided it.
   absl::Status OpenDirectory(std::unique_ptr<RunDirectory> directory);
-  // Opens the log, and lets the commands of other terminals find the job.
+  // Opens the log, and makes the job visible to commands of other terminals.
   absl::Status Announce();
   void TellTakeover();
   // Rewrites prometheus-targets.json when members have joined or changed.
@@ -89,7 +89,7 @@ class JobRun {
   absl::StatusOr<std::optional<v1::CoordinatorState>> FindEarlier();
   // Absolute; empty: the job writes no checkpoints.
   std::string CheckpointDirectory() const;
-  // RunCheckpoints::Claim, once.
+  // Calls RunCheckpoints::Claim, but only once.
   absl::Status ClaimCheckpoints(bool begins);
   void Record(const JobUpdate& update);
   // Handles the result of a write: on a full disk the records wait until there
@@ -102,8 +102,8 @@ class JobRun {
   absl::Status SaveModel();
   // Writes environment.json once the ranks have joined, and when it changes.
   absl::Status SaveEnvironment();
-  // The same when the training begins, and after the first step: then all ranks
-  // have told their arithmetic.
+  // Calls SaveEnvironment when the training begins, and after the first step:
+  // then all ranks have reported their arithmetic.
   void RecordEnvironment();
   absl::Status SaveSummary(const RunSummary& summary);
   void StopWhenAsked();
@@ -111,13 +111,13 @@ class JobRun {
   // best: a line about the best evaluation; empty: none.
   void PrintResult(const RunSummary& summary, const std::string& best);
   // The command that continues a run that was stopped or has failed; empty: the
-  // run is done, or there is no checkpoint to continue from. `anywhere`: in any
-  // folder, for summary.json.
+  // run is done, or there is no checkpoint to continue from. `anywhere`: the
+  // command works in any folder, for summary.json.
   std::string ResumeCommand(const RunSummary& summary, bool anywhere) const;
 
   // Continues from the state and files of an earlier coordinator.
   absl::Status Continue(const v1::CoordinatorState& earlier);
-  // Sets evaluations_ to those of the earlier coordinator.
+  // Sets evaluations_ to the evaluations of the earlier coordinator.
   absl::Status FindEvaluations(const v1::CoordinatorState& earlier);
   // Enters the job into the register; an error is only logged.
   void Register();
@@ -132,7 +132,7 @@ class JobRun {
   RunCheckpoints checkpoints_;
   std::unique_ptr<RunDirectory> directory_;
   std::unique_ptr<JobRegister::Entry> registered_;
-  std::atomic<RunDirectory*> saving_{nullptr};  // null until it exists
+  std::atomic<RunDirectory*> saving_{nullptr};  // null: none yet
   std::string weights_sha256_;  // set by the coordinator's thread
   std::unique_ptr<Coordinator> coordinator_;
   RunHistory history_;  // for the status page
@@ -141,14 +141,14 @@ class JobRun {
   int64_t look_micros_ = 0;    // last check of targets and files
   int64_t totals_micros_ = 0;  // when coordinator.totals was written last
   bool disk_full_ = false;
-  int64_t given_up_ = 0;  // dropped records that were announced
+  int64_t given_up_ = 0;  // dropped records announced so far
 
-  std::optional<v1::ModelRecord> model_;  // of model.json, once it is known
+  std::optional<v1::ModelRecord> model_;  // of model.json, once known
   bool model_saved_ = false;
   const Machine machine_ = ThisMachine();
   std::string saved_environment_;
   bool environment_settled_ = false;
-  JobUpdate update_;  // the newest, without its records
+  JobUpdate update_;  // the newest, without records
   int64_t last_step_ = 0;
   absl::Mutex record_mu_;
   int64_t recorded_step_ ABSL_GUARDED_BY(record_mu_) = 0;

@@ -52,8 +52,8 @@ std::string JobRun::ResumeCommand(const RunSummary& summary,
                                        ? options_.commands.resume
                                        : options_.commands.restart;
   const bool in_run = options_.job.checkpoint().directory().empty();
-  // A resumed run begins with a copy of the checkpoint. Its own job.yaml counts
-  // beside that.
+  // A resumed run begins with a copy of the checkpoint, beside which the run's
+  // own job.yaml counts.
   const bool has_copy =
       in_run && options_.start.step > 0 &&
       ReadCheckpointInfo(
@@ -169,7 +169,7 @@ void JobRun::LookAfterDirectory() {
   SaveTargets(pages_->Targets());
 }
 
-// Without them a successor reads all of metrics.jsonl.
+// Without these totals a successor reads all of metrics.jsonl.
 void JobRun::SaveTotals() {
   const int64_t now = options_.clock->NowMicros();
   if (now - totals_micros_ < kTotalsMicros) return;
@@ -186,9 +186,9 @@ absl::Status JobRun::SaveSummary(const RunSummary& summary) {
     const bool last =
         absl::Microseconds(options_.clock->NowMicros() - start) >= limit;
     absl::Status status = directory_->Flush();
-    // Neither a record that was removed nor one that has no room keeps the run
-    // from saying how it ended. In another run's directory, or in a new one,
-    // there is nothing to write.
+    // A record whose file was removed, or that has no room, must not keep the
+    // run from saying how it ended. If the directory is another run's or a new
+    // one, nothing is written.
     if ((last || !absl::IsResourceExhausted(status)) &&
         directory_->lock().Check().ok()) {
       if (model_) {

@@ -22,7 +22,7 @@ namespace tributary {
 
 // Options of a JobRun.
 struct JobRunOptions {
-  // Where the run is found.
+  // Where to find the run.
   struct Folder {
     std::string run_dir;        // empty: runs/NAME-DATE-TIME
     std::string registered_in;  // empty: nowhere
@@ -42,24 +42,25 @@ struct JobRunOptions {
   };
   struct Output {
     LogOptions log;      // its file is in the run directory
-    bool quiet = false;  // prints errors alone
+    bool quiet = false;  // prints only errors
   };
   struct Keys {
-    // The key of the checkpoints' checksums; empty: these have no key. The
-    // members learn it, so Listening::access must be encrypted.
+    // The key of the checkpoints' checksums; empty: checksums without a key.
+    // The members learn the key, so Listening::access must be encrypted.
     std::string checkpoint;
     // The keys of a run whose processes this process starts; null: it starts
-    // none, or without keys. The operator's are saved in the run directory.
+    // none, or without keys. The operator's keys are saved in the run
+    // directory.
     std::shared_ptr<const RunKeys> run;
   };
   // The words of the command that continues this run from a checkpoint.
   struct Commands {
-    static constexpr char kCheckpoint[] = "CHECKPOINT";  // for the checkpoint
+    static constexpr char kCheckpoint[] = "CHECKPOINT";  // its placeholder
 
     std::vector<std::string> resume = {"tributary", "train", "--resume",
                                        kCheckpoint};
-    // While the only checkpoint is the one that this run began with, which
-    // lacks the command's changes of the job. Empty: `resume`.
+    // Used while the only checkpoint is the one that this run began with, which
+    // lacks the command's changes of the job. Empty: `resume` is used.
     std::vector<std::string> restart = {};
   };
 
@@ -75,7 +76,7 @@ struct JobRunOptions {
   // The data as `tributary-worker --check-data` has described them, for
   // environment.json; empty: unknown.
   std::string data_record;
-  // Its error about the declared model fails the job; may be empty.
+  // Checks the declared model: an error fails the job. May be empty.
   std::function<absl::Status(const v1::DeclareModelRequest&)> check_model;
   const Clock* clock = &Clock::Real();
 };

@@ -84,8 +84,8 @@ absl::Status JobRun::Continue(const v1::CoordinatorState& earlier) {
   return absl::OkStatus();
 }
 
-// The state of an older program has evaluations that the file lacks, and so has
-// that of a file which is damaged.
+// The evaluation file lacks evaluations of the saved state if an older program
+// wrote that state, or if the file is damaged.
 absl::Status JobRun::FindEvaluations(const v1::CoordinatorState& earlier) {
   evaluations_ = directory_->earlier_evaluations();
   std::map<std::string, int64_t> last;  // step of each set

@@ -9,12 +9,12 @@
 namespace tributary {
 namespace {
 
-// More readers than these are strangers, most of them gone.
+// Readers beyond this number are strangers, and most of them are gone.
 constexpr size_t kMostReaders = 1000;
 
-// Several of Prometheus may read from one host, and are told apart by their
-// connections. A reader that is known by its coming again may use another
-// connection each time.
+// Several Prometheus servers may read from one host; their connections tell
+// them apart. A reader that states no interval is recognized when it comes
+// again, and may then use another connection.
 std::string NameOf(const PageReader& reader) {
   return reader.refresh > absl::ZeroDuration()
              ? absl::StrCat(reader.host, ":", reader.port)

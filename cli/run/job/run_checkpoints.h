@@ -14,14 +14,14 @@
 
 namespace tributary {
 
-// A job that keeps the best checkpoint compares with one that is still there:
-// where the best of the evaluations so far is not, takes the weights that the
-// run starts with for the best, if they were evaluated, or none. Returns a
-// message about it; empty: nothing has changed.
+// A job that keeps the best checkpoint can only compare with one that exists.
+// If the checkpoint of the best evaluation so far is gone, takes the weights
+// that the run starts with as the best, if they were evaluated, or else none.
+// Returns a message about it; empty: nothing has changed.
 std::string ForgetLostBest(const v1::JobSpec& job, JobStart* start);
 
-// The checkpoint directory of a run, from the side of the process that runs the
-// coordinator.
+// The checkpoint directory of a run, as the process that runs the coordinator
+// uses it.
 class RunCheckpoints {
  public:
   // `job`, `start` and `console` must outlive this object. `key`: of keyed
@@ -33,7 +33,7 @@ class RunCheckpoints {
   // Absolute; empty: the job writes no checkpoints. `run`: the run directory.
   std::string Directory(const std::string& run) const;
   // Locks this directory and checks that it holds no other run's checkpoints.
-  // `begins`: the run has none yet.
+  // `begins`: the run has no checkpoints yet.
   absl::Status Claim(const std::string& directory, uint64_t lineage,
                      bool begins);
   // FailedPrecondition, with advice: the directory of a resumed run holds an
@@ -43,14 +43,14 @@ class RunCheckpoints {
   bool claimed() const { return claim_ != nullptr; }
   void Release() { claim_.reset(); }
   // Prepares the directory of a resumed run: takes over the checkpoint that the
-  // run starts from and the best one, and removes those of steps that it trains
-  // again. `best`: the step of the best evaluation so far; 0: none.
+  // run starts from and the best one, and removes checkpoints of steps that the
+  // run trains again. `best`: the step of the best evaluation so far; 0: none.
   absl::Status Resume(const std::string& directory, uint64_t lineage,
                       int64_t best);
-  // Writes best.safetensors into the run directory. A job without
-  // evaluation.keep_best has none.
+  // Writes best.safetensors into the run directory, if the job has
+  // evaluation.keep_best.
   struct SavedBest {
-    std::string note;            // says what was the best; empty: nothing was
+    std::string note;            // says which was the best; empty: none was
     std::string weights_sha256;  // of the file; empty: there is none
   };
   SavedBest SaveBest(const JobTotals::Best& best, const std::string& run) const;

@@ -16,7 +16,8 @@
 namespace tributary {
 namespace {
 
-// A clock of another host may be behind.
+// The certificates begin early, because the clock of another host may be
+// behind.
 constexpr absl::Duration kBefore = absl::Hours(24);
 // Longer than any run: the processes cannot get new certificates.
 constexpr absl::Duration kValid = absl::Hours(400 * 24);

@@ -16,24 +16,24 @@
 
 namespace tributary {
 
-// The certificates of one run: an authority that lives in this process alone,
-// and what it issues to the run's processes and to the person who started it.
+// The certificates of one run: an authority that exists only in this process,
+// and the certificates that it issues to the run's processes and to the person
+// who started the run.
 class RunKeys {
  public:
-  // page_token: of the processes' pages; empty: none.
+  // page_token: for the processes' pages; empty: none.
   static absl::StatusOr<RunKeys> Create(std::string page_token);
 
-  // A new key and certificate of this role.
+  // Creates a new key and certificate of this role.
   absl::StatusOr<AccessBundle> For(PeerRole role) const;
-  // Writes those of a role into the folder RUN_DIR/tls/ROLE, which only this
-  // user can read, and returns its path.
+  // Writes a new key and certificate of a role into the folder
+  // RUN_DIR/tls/ROLE, which only this user can read, and returns its path.
   absl::StatusOr<std::string> Save(const std::string& run_dir,
                                    PeerRole role) const;
 
-  // Removes what Save has written, once nobody needs it.
+  // Removes what Save has written. Call it when nobody needs the keys any more.
   static void Remove(const std::string& run_dir);
-  // The same for the registered runs whose process was killed and could not
-  // remove them.
+  // Calls Remove for the registered runs whose process was killed before that.
   static void RemoveThoseOfGone(const JobRegister& jobs);
   // The folder that Save writes.
   static std::string Folder(const std::string& run_dir, PeerRole role);
@@ -50,7 +50,7 @@ class RunKeys {
   std::string page_token_;
 };
 
-// How the processes of a run that one process starts meet each other.
+// The keys and access rules by which the processes of one run meet each other.
 struct RunAccess {
   std::shared_ptr<const RunKeys> keys;  // null: in clear text
   Access coordinator;
@@ -61,12 +61,12 @@ struct RunAccess {
 absl::StatusOr<RunAccess> MakeRunAccess(bool insecure,
                                         const TelemetryOptions& telemetry);
 
-// Writes a file of mode 0600 into a folder of mode 0700, which it creates. It
-// replaces an earlier file at once.
+// Writes a file with mode 0600 into a folder with mode 0700, which it creates.
+// It replaces an earlier file atomically.
 absl::Status SaveSecret(const std::string& path, const std::string& text);
 
 // Writes ca.crt, tls.crt and tls.key into a folder with mode 0700. The files
-// have mode 0600 and replace earlier ones, each at once.
+// have mode 0600 and replace earlier ones, each of them atomically.
 absl::Status SaveCredential(const std::string& folder,
                             const std::string& authority,
                             const Credential& credential);

@@ -18,7 +18,7 @@
 namespace tributary {
 
 // Serves a run over HTTP: metrics, health, the status page and the targets of
-// Prometheus. It goes on after the end of the job, with the last status.
+// Prometheus. After the end of the job it still serves the last status.
 class RunPages {
  public:
   struct Options {
@@ -27,10 +27,10 @@ class RunPages {
     const Clock* clock = &Clock::Real();
   };
 
-  // A list of targets without any.
+  // An empty list of targets.
   static constexpr char kNoTargets[] = "[]\n";
 
-  // Both must outlive this object; `coordinator` only until KeepStatus.
+  // `history` must outlive this object, `coordinator` only until KeepStatus.
   static absl::StatusOr<std::unique_ptr<RunPages>> Start(
       const Options& options, Coordinator* coordinator,
       const RunHistory* history);
@@ -42,7 +42,7 @@ class RunPages {
   // The job's processes as targets of Prometheus.
   std::string Targets();
 
-  // The job has ended with this status.
+  // Call it when the job has ended with this status.
   void KeepStatus(const v1::JobStatusResponse& status);
   // Lets regular readers of the pages see the end (LastScrape).
   void AwaitReader(bool failed, Console* console);
@@ -59,7 +59,7 @@ class RunPages {
   Coordinator* const coordinator_;
   const RunHistory& history_;
   LastScrape last_scrape_;
-  bool over_ = false;  // for the reader of targets that is being answered
+  bool over_ = false;  // for the reader of targets being answered
   absl::Mutex mu_;
   std::optional<v1::JobStatusResponse> last_status_ ABSL_GUARDED_BY(mu_);
   std::unique_ptr<Exporter> exporter_;

@@ -42,7 +42,7 @@ ProgressView RunScreen::PositionOf(const JobUpdate& update, int64_t step,
   ProgressView view;
   view.step = step;
   view.total_steps = update.total_steps;
-  // A program without epochs calls each step one.
+  // A program without epochs counts each step as an epoch.
   view.epoch = job_.has_program() && epoch == step ? 0 : epoch;
   view.epochs =
       update.course.empty() ? 0 : update.course.EpochOf(update.total_steps);

@@ -21,13 +21,13 @@ class RunScreen {
 
   Console& console() { return console_; }
 
-  // `samples`: those that an earlier coordinator of this run has recorded.
+  // `samples`: the number that an earlier coordinator of this run has recorded.
   void Restore(uint64_t samples) { samples_ = samples; }
-  // Shows each evaluation between the steps before and after it. The notices
-  // about what it has decided follow.
+  // Shows each evaluation between the steps before and after it, followed by
+  // the notices about what it has decided.
   void Show(const JobUpdate& update);
-  // The evaluations and the line about the time that a run has taken. `folder`:
-  // the run directory.
+  // Shows the evaluations, and a line about the time that the run has taken.
+  // `folder`: the run directory.
   void ShowResult(const RunSummary& summary, const std::string& folder);
 
  private:
@@ -43,7 +43,7 @@ class RunScreen {
   Console console_;
   uint64_t samples_ = 0;  // of the steps up to last_step_
   int64_t last_step_ = 0;
-  double loss_ = 0;  // the newest that is known
+  double loss_ = 0;  // the newest known one
 };
 
 }  // namespace tributary

@@ -28,7 +28,7 @@ struct MemberProcesses {
   const LogOptions& log;
   JobRun& run;
   Children& children;
-  std::vector<std::string> worker_arguments = {};  // further ones
+  std::vector<std::string> worker_arguments = {};  // additional ones
   std::shared_ptr<const RunKeys> keys = nullptr;   // null: in clear text
   bool insecure_metrics = false;
 

@@ -34,9 +34,9 @@ bool IsPlaceOf(const ChildProcess& child, const v1::MemberStatus& member) {
 }
 
 // The member that a child has registered as; null: it has not registered. If
-// the child has started the member, that has a pid of its own, perhaps on
-// another machine. It is recognized by its heartbeat: since the child started,
-// no other process has been heard in its place, because the previous holder was
+// the child has started the member, the member's pid differs, and it may run on
+// another machine. Then a heartbeat identifies it: since the child started, no
+// other process has been heard in its place, because the previous holder was
 // expelled by then.
 const v1::MemberStatus* MemberOf(const ChildProcess& child, bool indirect,
                                  const Known& known) {
@@ -83,7 +83,7 @@ void KillLost(JobRun& run, const WatchOptions& options, Children& children) {
     if (member == nullptr || member->alive() || member->finished()) {
       return false;
     }
-    // It has given its place back, and ends.
+    // The child has given its place back, and ends.
     if (member->seconds_since_heartbeat() < kLeaveSeconds) return false;
     run.console().Note(absl::StrFormat(
         "%s (%spid %d) has not been heard for %.1f s and is killed",
@@ -152,7 +152,7 @@ std::optional<Children::Loss> LossOf(const EndedChild& child) {
   if (child.phase == v1::JOB_PHASE_WAITING && !child.killed) {
     return Children::Loss::kFatal;
   }
-  // There is nothing to save, and the next one may be lost in the same way.
+  // There is nothing to save, and the next child may be lost in the same way.
   if (child.phase == v1::JOB_PHASE_STOPPING && !child.trained) {
     return Children::Loss::kFatal;
   }

@@ -14,8 +14,8 @@ namespace tributary {
 struct WatchOptions {
   bool shrinks = false;   // cluster.on_worker_loss; false for programs
   bool launched = false;  // the children are launchers of other hosts
-  // The workers are programs of the user. A program may start others, and must
-  // not leave before the job is over.
+  // The workers are programs of the user. A program may start other processes,
+  // and must not leave before the job is over.
   bool programs = false;
   // Called about ten times a second; may be empty.
   std::function<void()> look = nullptr;
@@ -30,7 +30,7 @@ struct EndedChild {
 };
 
 // Whether the job needs another process in the child's place. nullopt: only the
-// coordinator can tell, from its record of the member. Pure.
+// coordinator knows, from its record of the member. A pure function.
 std::optional<Children::Loss> LossOf(const EndedChild& child);
 
 // Follows the run until the job is over, and replaces or kills children as the

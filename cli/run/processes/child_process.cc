@@ -58,7 +58,7 @@ constexpr size_t kLongestLine = 2048;
   _exit(127);
 }
 
-// Our environment with these variables set.
+// Returns our environment with these variables set.
 std::vector<std::string> EnvironmentWith(const std::vector<std::string>& own) {
   std::vector<std::string> all = own;
   for (char* const* entry = environ; *entry != nullptr; ++entry) {
@@ -74,7 +74,7 @@ std::vector<std::string> EnvironmentWith(const std::vector<std::string>& own) {
   return all;
 }
 
-// The null-terminated array of pointers that exec wants.
+// Returns the null-terminated array of pointers that exec expects.
 std::vector<char*> Pointers(std::vector<std::string>& texts) {
   std::vector<char*> pointers;
   for (std::string& text : texts) pointers.push_back(text.data());
@@ -92,7 +92,7 @@ absl::Status CannotStart(const std::string& program, int error) {
                    FileLimit(), " (ulimit -n)"));
 }
 
-// A pipe that holds all of `text`, for a child to read.
+// Returns a pipe that holds all of `text`, for a child to read.
 absl::StatusOr<UniqueFd> InputOf(const std::string& text) {
   if (text.empty()) {
     UniqueFd null(open("/dev/null", O_RDONLY | O_CLOEXEC));
@@ -139,7 +139,7 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(
     BecomeProgram(command.data(), environment.data(), input->get(), log->get(),
                   ends[1], parent);
   }
-  setpgid(pid, pid);  // in the parent too, whichever process runs first
+  setpgid(pid, pid);  // also in the parent, whichever runs first
   Interrupts::KillWithUs(pid);
   write_end = UniqueFd();
   std::unique_ptr<ChildProcess> child(

@@ -24,11 +24,11 @@ class ChildProcess {
     std::string name;                  // "worker-0", for messages
     std::vector<std::string> command;  // the program's path and its arguments
     std::string log_path;              // receives its stdout and stderr
-    // The place in a job that it is started for; unspecified: none.
+    // The place in a job for which the program is started; unspecified: none.
     v1::Role role = v1::ROLE_UNSPECIFIED;
     uint32_t index = 0;
-    // "NAME=value", besides ours. Our programs compute their matrix products in
-    // one thread, and OpenBLAS, when it is loaded, otherwise starts one a core.
+    // "NAME=value", besides our environment. Our programs compute their matrix
+    // products in one thread; OpenBLAS, when loaded, would start one per core.
     std::vector<std::string> environment = {"OPENBLAS_NUM_THREADS=1"};
     // The program's standard input, at most kMostInput bytes.
     std::string input = {};
@@ -51,7 +51,7 @@ class ChildProcess {
   bool Ended();
   // After Ended: whether it exited with code 0.
   bool succeeded() const;
-  // After Ended: its exit code; nothing if a signal ended it.
+  // After Ended: its exit code; nullopt if a signal ended it.
   std::optional<int> exit_code() const;
   // After Ended: whether a signal ended it.
   bool killed() const;

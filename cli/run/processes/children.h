@@ -25,24 +25,25 @@ class Children {
 
   absl::Status Start(ChildProcess::Options options);
 
-  // Asks `judge` about each child that has ended without success. A child to be
-  // replaced is started again with its old command, when and as often as the
-  // RestartBudget allows. A child that is not missed is forgotten. The error
-  // says which child could not be started again, and why.
+  // Asks `judge` about each child that has ended without success. kReplace:
+  // starts the child again with its old command, when and as often as the
+  // RestartBudget allows. kNotMissed: forgets the child. The error says which
+  // child could not be started again, and why.
   enum class Loss { kFatal, kReplace, kNotMissed };
   using Judge = std::function<Loss(const ChildProcess& child,
                                    const std::string& obituary)>;
   absl::Status Tend(const Judge& judge);
 
-  // Kills, once, every running child for which `lost` is true.
+  // Kills every running child for which `lost` is true, each child once.
   void KillIf(const std::function<bool(const ChildProcess&)>& lost);
 
-  // The message about the failed child once Tend has found a fatal end; empty:
-  // there is none. FirstKilled comes first, because the others may have failed
-  // because of it.
+  // Once Tend has found a fatal end: the message about the failed child;
+  // otherwise empty. Prefers FirstKilled, because the other children may have
+  // failed because of that child.
   std::string FirstFailure();
-  // The message about the first child that something else than KillIf has
-  // killed; empty: there is none, or `told` has the message about one of them.
+  // The message about the first child that was killed by something other than
+  // KillIf; empty: there is none, or `told` contains the message about such a
+  // child.
   std::string FirstKilled(absl::string_view told = "");
 
   // The message about the first child that has exited with code 0 and for which
@@ -50,10 +51,10 @@ class Children {
   std::string FirstLeft(const std::function<bool(const ChildProcess&)>& wanted);
   // Whether any child, or any of this role, is still alive.
   bool AnyAlive(std::optional<v1::Role> role = std::nullopt);
-  // The message about the first child whose end was no success; empty: none.
+  // The message about the first child that ended without success; empty: none.
   std::string FirstUnsuccessful();
 
-  // How often in a row a child may be replaced from now on.
+  // Sets how often in a row a child may be replaced from now on.
   void set_max_restarts(int max_restarts) {
     budget_.set_max_restarts(max_restarts);
   }

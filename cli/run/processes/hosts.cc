@@ -185,7 +185,7 @@ void AddHostOptions(CommandLine& command, HostOptions* options) {
       .ShowDefault()
       .Needs(workers,
              [](const std::string& launch) { return !IsSlurmLaunch(launch); });
-  // Slurm's variables, as options because only these are read from outside.
+  // Slurm's variables are options, because only options are read from outside.
   command.AddOption("--slurm-nodes", &options->slurm.node_list)
       .FromEnvironment("SLURM_JOB_NODELIST")
       .Hidden();

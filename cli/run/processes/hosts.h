@@ -15,7 +15,7 @@ namespace tributary {
 // The coordinator's address unless the user gives another one.
 inline constexpr char kListenHere[] = "127.0.0.1:0";
 
-// Where a command line wants the processes of a run.
+// The hosts that a command line names for the processes of a run.
 struct HostOptions {
   std::string listen = kListenHere;       // HOST:PORT of the coordinator
   std::vector<std::string> worker_hosts;  // empty: all on this machine
@@ -23,7 +23,7 @@ struct HostOptions {
   // BatchMode: never ask for a password, because no user is there to type it.
   std::string launch =
       "ssh -o BatchMode=yes -o ConnectTimeout=10 {host} {command}";
-  SlurmOptions slurm;  // for a launch by Slurm, whose nodes are the hosts
+  SlurmOptions slurm;  // for a launch by Slurm, with its nodes as hosts
   bool insecure_groups = false;  // of workers (AddInsecureGroupsFlag)
 };
 
@@ -31,10 +31,10 @@ struct HostOptions {
 // coordinator.
 void AddListenOption(CommandLine& command, std::string* listen);
 void AddHostOptions(CommandLine& command, HostOptions* options);
-// --insecure, of a command that starts the processes of a run.
+// Adds --insecure, for a command that starts the processes of a run.
 void AddInsecureFlag(CommandLine& command, bool* insecure);
 
-// A machine that processes are started on.
+// A machine on which processes are started.
 class Host {
  public:
   Host() = default;  // this machine, reached at its loopback address

@@ -21,16 +21,16 @@ namespace {
 
 constexpr absl::string_view kSlurm = "slurm";
 
-// --overlap: a step never waits until another step gives its cores back, which
-// a server or worker that is started again would do. --cpu-bind=none: the task
-// may use all cores that the job has on the node, not only one.
+// --overlap: a step never waits for another step to give its cores back;
+// otherwise a server or worker that is started again would. --cpu-bind=none:
+// the task may use all cores that the job has on the node, not only one.
 constexpr absl::string_view kSrun =
     "srun --overlap --nodes=1 --ntasks=1 --nodelist={host} --cpu-bind=none "
     "--mpi=none";
 constexpr absl::string_view kIgnoreSigterm =
     "sh -c 'trap \"\" TERM; exec \"$@\"' sh";
 
-// The output of a command, both streams. FailedPrecondition when it fails.
+// Returns the output of a command, both streams. FailedPrecondition: it failed.
 absl::StatusOr<std::string> OutputOf(const std::string& command) {
   FILE* const pipe = popen(absl::StrCat(command, " 2>&1").c_str(), "r");
   if (pipe == nullptr) return absl::ErrnoToStatus(errno, command);

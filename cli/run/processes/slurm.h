@@ -9,15 +9,15 @@
 
 namespace tributary {
 
-// The allocation of this process, as Slurm has told it.
+// The allocation of this process, as Slurm's environment variables describe it.
 struct SlurmOptions {
   std::string node_list;  // SLURM_JOB_NODELIST, "node[1-4,7]"; empty: none
   std::string this_node;  // SLURMD_NODENAME; empty: no node of the allocation
 };
 
 struct SlurmNode {
-  std::string name;     // by which Slurm knows it
-  std::string address;  // at which other machines reach it
+  std::string name;     // the name that Slurm uses
+  std::string address;  // where other machines reach it
 };
 
 // The nodes in the output of `scontrol --oneliner show node`.
@@ -33,11 +33,11 @@ absl::StatusOr<std::vector<SlurmNode>> AskSlurmNodes(
 // srun.
 bool IsSlurmLaunch(absl::string_view launch);
 
-// The launcher when --launch asks for Slurm, for the node {host}: a step of one
-// task that shares the node with the job's other steps. In the task SIGTERM is
-// ignored: before Slurm takes the nodes away, it sends SIGTERM to all processes
-// at once, and a job can only be stopped well if its members live until the
-// coordinator ends them.
+// Returns the launcher when --launch asks for Slurm, for the node {host}: a
+// step of one task that shares the node with the job's other steps. The task
+// ignores SIGTERM: before Slurm takes the nodes away, it sends SIGTERM to all
+// processes at once, and a job can only be stopped well if its members live
+// until the coordinator ends them.
 std::string SlurmLauncher(absl::string_view launch);
 
 }  // namespace tributary

@@ -14,13 +14,13 @@
 namespace tributary {
 
 // Waits until a program has submitted its job. Calls `watch` about ten times a
-// second. Aborted, with the text: `watch` returned one. Cancelled: SIGINT,
-// SIGTERM or StopJob. DeadlineExceeded: no program came within `timeout`.
+// second. Aborted: `watch` returned the message. Cancelled: SIGINT, SIGTERM or
+// StopJob. DeadlineExceeded: no program came within `timeout`.
 absl::StatusOr<v1::JobSpec> AwaitJob(JobIntake& intake, absl::Duration timeout,
                                      const std::function<std::string()>& watch);
 
-// Enters a job whose program has not submitted it into the register of this
-// user. Null: it cannot be entered, or there is no register.
+// Enters a job, whose program has not submitted it yet, into the register of
+// this user. Null: it cannot be entered, or there is no register.
 std::unique_ptr<JobRegister::Entry> RegisterWaiting(
     const std::string& name, const JobIntake& intake,
     const std::string& run_directory, bool encrypted);

@@ -14,10 +14,10 @@ class LogFollower {
   // The file need not exist yet.
   explicit LogFollower(std::string path) : path_(std::move(path)) {}
 
-  // The whole lines since the last call. A line longer than kLongestLine comes
-  // in parts.
+  // Returns the whole lines since the last call. A line longer than
+  // kLongestLine is returned in parts.
   std::vector<std::string> TakeLines();
-  // The same, and then a last line without an end.
+  // Like TakeLines; also returns a last line without an end.
   std::vector<std::string> TakeRest();
 
   static constexpr size_t kLongestLine = 64 << 10;
@@ -25,7 +25,7 @@ class LogFollower {
  private:
   const std::string path_;
   int64_t offset_ = 0;   // bytes read
-  std::string partial_;  // of a line whose end is not read yet
+  std::string partial_;  // the beginning of an unfinished line
 };
 
 }  // namespace tributary

@@ -35,7 +35,7 @@ constexpr absl::Duration kRanksLook = absl::Milliseconds(100);
 constexpr absl::Duration kRanksLeaveAfterFailure = absl::Seconds(1);
 constexpr absl::Duration kServersLeave = absl::Seconds(10);
 
-// The name of the rank, or of the one process, whose output is shown.
+// The name of the rank, or of the single process, whose output is shown.
 constexpr char kFirstRank[] = "worker-0";
 constexpr char kOneProcess[] = "program";
 
@@ -143,8 +143,8 @@ class ProgramRun {
     return child;
   }
 
-  // Why no job will come; empty: it still may. A rank that is killed is started
-  // again.
+  // Says why no job will come; empty: a job may still come. A killed rank is
+  // started again.
   std::string WatchUnsubmitted() {
     ShowOutput(console_, shown_->TakeLines());
     console_.Wait("waiting for the program to say what it trains");
@@ -235,7 +235,7 @@ class ProgramRun {
   }
 
   // Waits for what the programs do after the training, until a signal. Returns
-  // the message about one that has failed then.
+  // the message about a program that has failed then.
   std::string AwaitRanks(JobRun& run) {
     if (run.failed()) {
       children_.WaitForAll(kRanksLeaveAfterFailure);

@@ -19,7 +19,7 @@ struct ProgramRunOptions {
   // The program's path and its arguments.
   std::vector<std::string> command;
   JobRunOptions::Commands commands;
-  // Starts the program once: it starts the ranks itself.
+  // Starts the program only once: the program starts the ranks itself.
   bool once = false;
   std::string run_dir;                 // empty: runs/NAME-DATE-TIME
   std::string listen = "127.0.0.1:0";  // of the coordinator

@@ -61,7 +61,7 @@ struct RunOptions {
   ProgramRunOptions run;
 };
 
-// The command that starts the program of these words.
+// Makes the command that starts the program from these words.
 absl::StatusOr<std::vector<std::string>> CommandOf(
     std::vector<std::string> words, const std::string& python) {
   if (!words.empty() && words[0] == "--") words.erase(words.begin());
