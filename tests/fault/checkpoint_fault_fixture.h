@@ -25,7 +25,8 @@ namespace tributary {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// The state follows the name, which is in parentheses.
+// Whether the process is stopped: in its stat the state follows the name, which
+// is in parentheses.
 inline bool IsStopped(pid_t pid) {
   std::ifstream file(absl::StrCat("/proc/", pid, "/stat"));
   std::string stat;
@@ -41,7 +42,7 @@ class CheckpointFaultTest : public FaultTest {
     return {"--set", absl::StrCat("checkpoint.every_steps=", every_steps),
             "--set", absl::StrCat("checkpoint.directory=", Path(directory))};
   }
-  // The names of the checkpoint directories with, or without, a manifest, the
+  // The names of the checkpoint directories with or without a manifest, the
   // oldest first.
   std::vector<std::string> Folders(const std::string& directory,
                                    bool with_manifest) const {
@@ -71,8 +72,8 @@ class CheckpointFaultTest : public FaultTest {
     return "";
   }
 
-  // Trains until two checkpoints are complete, then stops the workers at a time
-  // when no checkpoint is being written, except by workers.
+  // Trains until two checkpoints are complete, then stops the workers while no
+  // checkpoint is being written, except by workers.
   std::unique_ptr<RunningProcess> TrainUntilTwoAreWhole(
       bool workers_write = false) {
     EditJob("lease_seconds: 3", "lease_seconds: 60");
@@ -83,7 +84,7 @@ class CheckpointFaultTest : public FaultTest {
     workers_ = {PidOf("run", "worker 0"), PidOf("run", "worker 1")};
     for (pid_t pid : workers_) kill(pid, SIGSTOP);
     std::vector<std::string> before;
-    // Two equal looks show that no checkpoint is being written any more.
+    // Two equal listings show that no checkpoint is being written any more.
     EXPECT_TRUE(Eventually([&] {
       absl::SleepFor(absl::Milliseconds(300));
       const auto now = Folders("run/checkpoints", true);

@@ -174,8 +174,8 @@ TEST_F(CheckpointFaultTest, RanksGoBackToTheOneBeforeAsWell) {
 }
 
 // A server is stopped while it writes its file and loses its place. It
-// continues after its successor has written the same step of another
-// computation.
+// continues after its successor has written the same step, which was computed
+// again.
 TEST_F(CheckpointFaultTest, AServerThatHasLostItsPlaceWritesNobodysFile) {
   EditJob("epochs: 40", "epochs: 2000");
   Write("job.yaml", Read("job.yaml") +
@@ -223,7 +223,7 @@ TEST_F(CheckpointFaultTest, ADiskErrorFailsThatCheckpointAlone) {
   EXPECT_EQ(Sha256("run"), Undisturbed());
 }
 
-// ---- looked at while it is removed
+// ---- a checkpoint is verified while it is removed
 
 TEST_F(CheckpointFaultTest, WhatARunRemovesMeanwhileIsNotDamaged) {
   auto train = Train("run", {"--set", "checkpoint.every_steps=160"});

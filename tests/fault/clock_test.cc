@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The wall clock of a process steps while it trains, as after a time server's
-// first answer, after a machine has slept, or by an operator.
+// The wall clock of a process jumps while it trains, as after a time server's
+// first answer, after a machine has slept, or when an operator sets it.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -52,8 +52,8 @@ class ClockTest : public FaultTest, public ::testing::WithParamInterface<Step> {
         absl::StrCat("LD_PRELOAD=",
                      testing::Program("libtributary_clock_step.so")),
         absl::StrCat(testing::kClockStepFile, "=", file),
-        // The address sanitizer's runtime wants to be loaded first, but works
-        // here too.
+        // The address sanitizer's runtime expects to be loaded first, but
+        // works here too.
         "ASAN_OPTIONS=verify_asan_link_order=0"};
     command[0] = testing::Program(command[0]);
     words.insert(words.end(), command.begin(), command.end());
@@ -108,8 +108,8 @@ class ClockTest : public FaultTest, public ::testing::WithParamInterface<Step> {
   std::string address_;
 };
 
-// A rank is stopped, so that the others are waiting when the clock steps. They
-// must repeat their calls after the step, which uses the time they have left.
+// A rank is stopped, so that the others are waiting when the clock jumps. After
+// that they must repeat their calls, using the time that they have left.
 TEST_P(ClockTest, AStepChangesNothing) {
   EditJob("lease_seconds: 3", "lease_seconds: 60");
   const std::string undisturbed = Undisturbed();

@@ -56,7 +56,7 @@ class DiskTest : public FaultTest {
     return testing::RunProcess(
         {testing::Program("tributary"), "checkpoint", "verify", disk_});
   }
-  // Numbers of complete and of incomplete checkpoints.
+  // Returns the numbers of complete and of incomplete checkpoints.
   std::pair<int, int> Count() {
     std::pair<int, int> count;
     for (const auto& entry : fs::directory_iterator(disk_)) {
@@ -103,7 +103,7 @@ TEST_F(DiskTest, TheRunGoesOnAndTheLastCheckpointStaysWhileTheDiskIsFull) {
   EXPECT_EQ(Sha256("run"), Undisturbed(words));
 }
 
-// `ulimit -f`, which would end the process with SIGXFSZ.
+// The limit is `ulimit -f`. By default it would end the process with SIGXFSZ.
 TEST_F(DiskTest, ALimitOfTheSizeOfFilesIsLikeAFullDisk) {
   rlimit before;
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
@@ -126,7 +126,7 @@ TEST_F(DiskTest, ADiskThatBecomesReadOnlyCostsCheckpointsAlone) {
                              "checkpoint.every_steps=50", "--set",
                              absl::StrCat("checkpoint.directory=", disk_)});
   ASSERT_NE(WaitForCheckpoint(disk_), "");
-  // Fails with EBUSY while one of its files is being written.
+  // The remount fails with EBUSY while a file on the disk is being written.
   ASSERT_TRUE(Eventually([&] {
     return mount(nullptr, disk_.c_str(), nullptr, MS_REMOUNT | MS_RDONLY,
                  nullptr) == 0;
@@ -196,7 +196,8 @@ class BrokenDiskTest : public FaultTest {
     SetEnvironment({"LD_PRELOAD=" + testing::Program("libfailing_disk.so"),
                     "TRIBUTARY_DISK_FAULT=" + fault,
                     "TRIBUTARY_DISK_FAULT_FIRED=" + Path("broken"),
-                    // The address sanitizer's runtime wants to be loaded first.
+                    // The address sanitizer's runtime expects to be loaded
+                    // first.
                     "ASAN_OPTIONS=verify_asan_link_order=0"});
   }
   void ExpectFired() { EXPECT_TRUE(fs::exists(Path("broken"))); }
@@ -242,7 +243,7 @@ INSTANTIATE_TEST_SUITE_P(Files, BrokenCheckpointTest,
                          });
 
 TEST_F(BrokenDiskTest, WhatCannotBeWrittenAnewFailsTheJobAndIsNamed) {
-  // The first write of events for TensorBoard begins the file, before the job.
+  // The first write of events for TensorBoard creates the file, before the job.
   for (const auto& [fault, name] :
        {std::pair("write metrics.jsonl 1", "metrics.jsonl: write"),
         std::pair("fdatasync metrics.jsonl 1", "metrics.jsonl: fsync"),

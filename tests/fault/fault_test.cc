@@ -49,8 +49,8 @@ training:
 cluster: {servers: 2, workers: 2, lease_seconds: 3}
 )";
 
-// The processes whose working directory is `folder`; no program here changes
-// it.
+// Finds the processes by their working directory `folder`, which no program
+// here changes.
 std::set<pid_t> ProcessesIn(const std::string& folder) {
   std::set<pid_t> pids;
   std::error_code error;
@@ -64,8 +64,8 @@ std::set<pid_t> ProcessesIn(const std::string& folder) {
 }
 
 // Whether any process of this machine listens on the port, by the kernel's
-// table. Connections of the port that are over, and which the kernel keeps for
-// a minute, don't count.
+// table. Closed connections of the port, which the kernel keeps for a minute,
+// do not count.
 bool IsListenedOn(int port) {
   const std::string local = absl::StrFormat(":%04X ", port);
   for (const char* table : {"/proc/net/tcp", "/proc/net/tcp6"}) {
@@ -80,8 +80,8 @@ bool IsListenedOn(int port) {
   return false;
 }
 
-// Where the tests of a build leave the sha256 of a run without faults to each
-// other: it is the same in all of them, for one job, one command line and the
+// The file in which the tests of a build share the sha256 of a run without
+// faults: it is the same in all of them, for one job, one command line and the
 // same programs. Empty: this is not ctest, which sets the folder, or the job
 // has data that may change.
 std::string UndisturbedFile(const std::string& job,
@@ -298,7 +298,7 @@ void FaultTest::ExpectNoPort() {
     }
   }
   for (int port : ports) {
-    // Another test's process may have got this port for a while.
+    // A process of another test may have got this port for a while.
     EXPECT_TRUE(Eventually([port] { return !IsListenedOn(port); })) << port;
   }
   if (HasFailure() || IsSkipped()) return;

@@ -17,8 +17,8 @@
 namespace tributary {
 
 using testing::kSoon;
-// How long a child process may outlive its parent. The kernel ends it, long
-// before it would miss its coordinator (30 s).
+// How long a child process may outlive its parent. The kernel ends it long
+// before it would give up waiting for its coordinator (30 s).
 constexpr absl::Duration kAtOnce = absl::Seconds(10);
 
 // Runs real training processes in the test's own directory. After each test
@@ -34,8 +34,8 @@ class FaultTest : public testing::TemporaryFolderTest {
   // Starts a program of this build with the current failpoints.
   std::unique_ptr<RunningProcess> Start(std::vector<std::string> command);
   // Sets the failpoints (common/base/failpoint.h) for programs started from
-  // here on and for their children. Each entry fires once, in one of them. "":
-  // none.
+  // here on and for their children. Each entry fires once, in one of these
+  // processes. "": no failpoints.
   void SetFailpoints(const std::string& entries) { failpoints_ = entries; }
   // Sets NAME=VALUE variables for programs started from here on.
   void SetEnvironment(std::vector<std::string> variables) {
@@ -58,20 +58,20 @@ class FaultTest : public testing::TemporaryFolderTest {
 
   nlohmann::json Summary(const std::string& run);
   std::string Sha256(const std::string& run);
-  // The sha256 of the final weights of a run without faults. Of tests that have
-  // the same job and words, the first one trains.
+  // The sha256 of the final weights of a run without faults. Tests that have
+  // the same job and words share it: the first one of them trains.
   std::string Undisturbed(const std::vector<std::string>& words = {});
-  // The sum over all servers of a metric, in a run with --metrics-listen. 0 for
-  // a server whose page cannot be read. `labels` follow that of the shard:
-  // ",reason=\"step\"".
+  // The sum of a metric over all servers, in a run with --metrics-listen. A
+  // server whose page cannot be read counts as 0. `labels` come after the label
+  // of the shard, for example ",reason=\"step\"".
   double SumOverServers(const std::string& run, const std::string& metric,
                         const std::string& labels = "");
   // The pid in the last line "worker 1 is HOST (pid N)" of the coordinator's
   // log.
   pid_t PidOf(const std::string& run, const std::string& name);
   // Waits for a complete checkpoint below `directory` with a later step than
-  // the checkpoint `after`. Returns the newest one's directory; empty when none
-  // comes.
+  // the checkpoint `after`. Returns the directory of the newest one; empty if
+  // none comes.
   std::string WaitForCheckpoint(const std::string& directory,
                                 const std::string& after = "");
 
@@ -80,10 +80,10 @@ class FaultTest : public testing::TemporaryFolderTest {
 
   void ExpectNothingLeft();
 
-  // NAME=VALUE of programs started from here on.
+  // NAME=VALUE variables of programs started from here on.
   std::vector<std::string> environment_;
 
-  // The ports of a coordinator and two servers.
+  // The number of ports that a coordinator and two servers use.
   size_t fewest_ports_ = 3;
 
   // Waits until no process of the test is left.

@@ -57,7 +57,7 @@ INSTANTIATE_TEST_SUITE_P(
               "all_reduce: {}, pipeline_parallel: {stages: 2}", 0, 4}),
     [](const auto& info) { return info.param.label; });
 
-// Strategies with whole models. Their checkpoints fit every such strategy; a
+// Strategies with whole models. A checkpoint of one fits all of them; a
 // checkpoint of slices only fits the same partition.
 class WholeModelsTest : public GroupLossTest {};
 INSTANTIATE_TEST_SUITE_P(

@@ -22,7 +22,8 @@ testing::ProcessResult Tributary(std::vector<std::string> words) {
   return testing::RunProcess(words);
 }
 
-// Their losses lack its samples, so they prove nothing about its arithmetic.
+// Steps with a lost report have losses without the lost worker's samples, so
+// these losses prove nothing about the run's arithmetic.
 TEST_F(LostReportsTest, AreNoDifferenceBetweenTwoRuns) {
   const std::vector<std::string> words = {"--set", "checkpoint.every_steps=10"};
   ASSERT_EQ(Train("whole", words)->Wait(kSoon), 0);

@@ -42,8 +42,8 @@ class NetworkTest : public FaultTest {
     FaultTest::TearDown();
   }
 
-  // The calls to servers that the run's workers have made again, as their logs
-  // say.
+  // The number of calls to servers that the run's workers have repeated, by
+  // their logs.
   int CallsMadeAgain() {
     int calls = 0;
     for (const char* name : {"worker-0", "worker-1"}) {
@@ -62,9 +62,9 @@ class NetworkTest : public FaultTest {
   }
 
   // Waits until a server has received a contribution again and not counted it.
-  // That of the step before is a repetition. In shared memory newer bytes have
-  // replaced it, and only calls of older steps are sure to come; they are
-  // refused.
+  // A contribution of the step before is a duplicate. In shared memory newer
+  // bytes have replaced it, and only calls of older steps are sure to come;
+  // these are refused.
   void ExpectRepetitions(bool in_shared_memory) {
     double seen = 0;
     EXPECT_TRUE(Eventually([&] {
@@ -105,8 +105,8 @@ TEST_P(NetworkFaultTest, TheBitsStay) {
   Disturb(fault.rules);
   const bool replays = absl::StrContains(fault.rules[0], " replay ");
   std::vector<std::string> words;
-  // The proxy flips bits of messages, which it cannot tell apart under TLS. A
-  // connection that is sent again does not get beyond the handshake of TLS.
+  // TLS is off, because under TLS the proxy cannot tell messages apart to flip
+  // their bits, and a connection that is sent again fails in the handshake.
   if (replays || absl::StrContains(fault.rules[0], " flip ")) {
     words = {"--insecure", "--metrics-listen", "127.0.0.1:0"};
   }
@@ -123,7 +123,7 @@ TEST_P(NetworkFaultTest, TheBitsStay) {
   EXPECT_EQ(Summary("run")["lost"]["servers"], fault.servers_lost);
   EXPECT_EQ(Sha256("run"), Undisturbed());
   // Two workers push to two servers in each of 16 steps of an epoch. However
-  // long a fault lasts, they make no storm of calls: at most three times those.
+  // long a fault lasts, the workers make at most three times as many calls.
   const int again = CallsMadeAgain();
   EXPECT_LE(again, 2 * (fault.epochs * 16 * 2 * 2));
   if (absl::StartsWith(fault.rules[0], "worker-*>server-* both reset")) {
@@ -141,7 +141,7 @@ INSTANTIATE_TEST_SUITE_P(
               {"worker-1>* both stall after=500000 ms=6000"},
               2,
               1},
-        // Slowed down, so that the run outlasts the lease.
+        // Messages are delayed, so that the run outlasts the lease.
         Fault{"AServerIsCutOffFromTheCoordinatorBeyondItsLease",
               {"server-0>coordinator there stall after=2000 ms=6000",
                "worker-*>server-* both delay ms=4"},
@@ -152,7 +152,8 @@ INSTANTIATE_TEST_SUITE_P(
         Fault{"RequestsArriveAnswersAreLost",
               {"worker-*>server-* back drop after=300000 ms=1500 "
                "every=1000000 times=3"}},
-        // Longer than a ping waits for its answer (common/wire/channel.h).
+        // This lasts longer than a ping waits for its answer
+        // (common/wire/channel.h).
         Fault{"AWorkerIsCutOffFromTheServersForLong",
               {"worker-1>server-* both stall after=300000 ms=20000"}},
         Fault{"ServersAnswersAreLostForLong",
@@ -188,7 +189,7 @@ INSTANTIATE_TEST_SUITE_P(
               0,
               10,
               "all_reduce: {}"},
-        // Calls that name bytes in shared memory. They are repeated over gRPC.
+        // The calls name bytes in shared memory, and are repeated over gRPC.
         Fault{"AnswersAboutSharedMemoryAreLost",
               {"worker-*>server-* back drop after=20000 ms=1500 every=60000 "
                "times=3"},
@@ -222,8 +223,8 @@ INSTANTIATE_TEST_SUITE_P(
               "parameter_server: {transport: shared_memory}"}),
     [](const auto& info) { return info.param.label; });
 
-// As when the coordinator's host loses its power and another one gets its
-// address: nobody resets the members' connections to the first.
+// This happens when the coordinator's host loses its power and another host
+// gets its address: nobody resets the members' connections to the first one.
 TEST_F(NetworkTest, AnotherCoordinatorIsFoundBehindALinkThatHasGoneSilent) {
   EditJob("lease_seconds: 3",
           "lease_seconds: 60}\nstrategy: {parameter_server: {transport: grpc}");
@@ -259,7 +260,7 @@ TEST_F(NetworkTest, BitsOfTheFinalWeightsFlip) {
   Write("job.yaml", Read("job.yaml") + "strategy: {all_reduce: {}}\n");
   Disturb(
       {"worker-*>coordinator there flip after=200000 every=250000 times=4"});
-  // As above.
+  // Without TLS, in which the proxy cannot tell messages apart.
   auto train = Train("run", {"--insecure"});
   EXPECT_EQ(train->Wait(kSoon), 0) << train->output();
   EXPECT_EQ(proxy_->fired(0), 4);

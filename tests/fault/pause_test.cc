@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A process is stopped for a while: which process is named as the cause, how
-// soon, and how the run continues. TRIBUTARY_STOP_SECONDS stops it for that
-// time instead of until it is named.
+// soon, and how the run continues. If TRIBUTARY_STOP_SECONDS is set, the
+// process stays stopped for that time, not only until it is named.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -113,7 +113,7 @@ class PauseTest : public FaultTest,
                ? 0
                : std::stod(page.substr(at + series.size() + 1));
   }
-  // Steps applied at the servers that are not stopped.
+  // The most steps applied at a server that is not stopped.
   double Version() {
     double version = 0;
     for (int i = 0; i < 2; ++i) {
@@ -132,8 +132,8 @@ class PauseTest : public FaultTest,
     ASSERT_TRUE(Eventually([this] { return StateOf(victim_) == 'T'; }));
   }
 
-  // A stopped worker is named by one or both servers, by those that its step
-  // has not reached. A stopped server is named by the workers.
+  // A stopped worker is named by those servers, one or both, that its step has
+  // not reached. A stopped server is named by the workers.
   bool NamedInStatus() {
     if (Stops("worker")) {
       const json named = json::array({GetParam().index});
@@ -154,7 +154,8 @@ class PauseTest : public FaultTest,
         absl::StrCat("tributary_worker_waiting_for_shard{rank=\"0\",shard=\"",
                      GetParam().index, "\"} 1\n"));
   }
-  // Sum over the servers of a series with the stopped worker's rank.
+  // The sum of a series over the servers, with the label of the stopped
+  // worker's rank.
   double SumOfServers(const std::string& metric) {
     double sum = 0;
     for (int i = 0; i < 2; ++i) {
@@ -218,8 +219,8 @@ TEST_P(PauseTest, AProcessThatIsStoppedBeyondItsLeaseIsReplaced) {
   EXPECT_EQ(Sha256("run"), Undisturbed({"--set", "training.epochs=60"}));
 }
 
-// Another process takes over its rank, perhaps before the loss is noticed. Then
-// the stopped process is killed and not replaced.
+// Another process takes over the stopped worker's rank, perhaps before the loss
+// is noticed. Then the stopped process is killed and not replaced.
 TEST_P(PauseTest, AProcessThatIsStoppedBeyondItsLeaseIsDoneWithout) {
   if (!Stops("worker")) GTEST_SKIP() << "servers are never taken over";
   ASSERT_NO_FATAL_FAILURE(Begin(/*lease_seconds=*/3, "shrink"));
@@ -230,7 +231,7 @@ TEST_P(PauseTest, AProcessThatIsStoppedBeyondItsLeaseIsDoneWithout) {
   EXPECT_EQ(Sha256("run"), Undisturbed({"--set", "training.epochs=60"}));
 }
 
-// Daemons: nobody kills the process that has lost its place.
+// The processes are daemons: nobody kills one that has lost its place.
 using ContinuedTest = FaultTest;
 
 TEST_F(ContinuedTest, AServerWhosePlaceIsTakenEndsAndTheBitsStay) {

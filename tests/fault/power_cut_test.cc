@@ -20,8 +20,9 @@ using testing::PowerCut;
 
 struct Cut {
   const char* label;
-  // A failpoint that shows the time, such as "coordinator-state:5"; empty: once
-  // the coordinator has named two checkpoints.
+  // A failpoint that fires at the time of the cut, such as
+  // "coordinator-state:5"; empty: the cut comes once the coordinator has named
+  // two checkpoints.
   const char* point;
   PowerCut::Survivors survivors;
   const char* strategy = "";  // empty: two servers
@@ -111,7 +112,7 @@ TEST_P(PowerCutTest, TheJobGoesOnFromWhatItHasNamedAndEndsWithTheSameBits) {
   for (std::string line; std::getline(lines, line);) {
     const json record = json::parse(line);
     EXPECT_EQ(record["step"], ++step);
-    // Nothing stands for a report that is lost.
+    // A lost report is not replaced by other values.
     const bool lost = record.contains("lost_reports");
     EXPECT_EQ(record["loss"].is_null(), lost) << line;
     EXPECT_EQ(record["samples"] == 0, lost) << line;
@@ -135,7 +136,7 @@ TEST_P(PowerCutResumeTest, AnotherRunGoesOnFromIt) {
   train->Signal(SIGKILL);
   EXPECT_EQ(train->Wait(kSoon), 128 + SIGKILL);
   for (pid_t pid : pids) EXPECT_TRUE(testing::IsGone(pid, kAtOnce));
-  ExpectNoProcess();  // the one that removes keys ends last
+  ExpectNoProcess();  // the process that removes keys ends last
   power.Happen(GetParam().survivors);
 
   SetEnvironment({});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // fault-proxy: the proxy of tests/testing/faults/tcp_proxy.h as a program. It
-// prints that it is listening, disturbs connections until its input ends, and
-// prints how often each rule fired.
+// prints a line when it listens, disturbs connections until its input ends, and
+// then prints how often each rule fired.
 #include <unistd.h>
 
 #include <cstdio>

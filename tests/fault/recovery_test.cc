@@ -65,8 +65,8 @@ INSTANTIATE_TEST_SUITE_P(
     });
 
 // On a processor with other BLAS kernels, results are rounded differently, as
-// on a GPU. The contributions that a lost worker left and those of its
-// replacement differ, and comparing them must not end the job.
+// on a GPU. So the contributions of a lost worker differ from those of its
+// replacement, and the comparison of them must not end the job.
 class OtherProcessorTest : public FaultTest {
  protected:
   // Ends with the loss of worker 1 when half of its gradients of step 20 are
@@ -112,7 +112,7 @@ class OtherProcessorTest : public FaultTest {
     }
     EXPECT_EQ(Summary("run")["lost"]["workers"], 1);
   }
-  // Whether the process that continues with rank 1 reports other bits.
+  // Whether the process that continues with rank 1 reports different bits.
   bool Recomputed() const {
     return absl::StrContains(members_.back()->output(),
                              "rank 1 computes with other bits");
@@ -268,8 +268,8 @@ TEST_F(RecoveryTest, DaemonsOfAJobThatFailsOnLossAllEndWithTheSentence) {
                                       "[0-9.]+ s"));
 }
 
-// A host is drained: a spare that waits takes the place long before the lease
-// is over.
+// A host is drained: a waiting spare process takes the place long before the
+// lease expires.
 TEST_F(RecoveryTest, ADaemonThatGetsSigtermGivesItsPlaceToASpare) {
   EditJob("lease_seconds: 3", "lease_seconds: 50");
   std::string address;

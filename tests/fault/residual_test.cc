@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compressed gradients with error feedback: each rank's residual is a part of
-// the job's state, so that a run ends with the same bits after any loss.
+// Compressed gradients with error feedback: each rank's residual is part of the
+// job's state, so a run ends with the same bits after any loss.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -34,7 +34,7 @@ const std::vector<std::string>& EveryTen() {
 
 class ResidualTest : public CheckpointFaultTest {
  protected:
-  // The job file sends gradients in this way from here on.
+  // Sets the wire format of gradients in the job file.
   void UseWire(const std::string& wire, const std::string& mesh = "") {
     EditJob("cluster:", absl::StrCat("strategy: {parameter_server: {", wire,
                                      "}", mesh, "}\ncluster:"));
@@ -42,7 +42,7 @@ class ResidualTest : public CheckpointFaultTest {
     // Delayed gradients diverge at the rate of other tests.
     EditJob("learning_rate: 0.05", "learning_rate: 0.01");
   }
-  // The files of ranks in a checkpoint.
+  // Returns the files of ranks in a checkpoint.
   std::vector<std::string> ResidualsIn(const std::string& folder) const {
     std::vector<std::string> paths;
     for (const auto& entry : fs::directory_iterator(folder)) {
@@ -137,7 +137,7 @@ TEST_F(TopKTest, WithoutACheckpointEverybodyStartsOver) {
   EXPECT_EQ(Sha256("run"), Undisturbed());
 }
 
-// Otherwise the other tests would pass whatever a residual is restored to.
+// Without this, the other tests would pass whatever residual is restored.
 TEST_F(TopKTest, TheBitsDependOnTheResidual) {
   const std::string bits = Undisturbed();
   EditJob("top_k_fraction: 0.05",
@@ -220,7 +220,7 @@ TEST_F(TopKTest, ADamagedResidualIsRefusedBeforeARunIsResumed) {
   EXPECT_THAT(resumed->output(), HasSubstr("residual-000-of-002-"));
 }
 
-// One or the other begins with zeros, and a loss later on changes nothing.
+// Both runs begin with residuals of zero, and a later loss changes nothing.
 TEST_F(TopKTest, ARunThatBeginsWithoutResidualsSaysSoAndIsAsExact) {
   EditJob("wire: top_k, top_k_fraction: 0.05", "wire: float32");
   KillAfterACheckpoint("run");
@@ -242,7 +242,7 @@ TEST_F(TopKTest, ARunThatBeginsWithoutResidualsSaysSoAndIsAsExact) {
 
 TEST_F(TopKTest, OtherRanksBeginWithZerosAndAreToldSo) {
   KillAfterACheckpoint("run");
-  // With the global batch of before, of which the rows so far are a multiple.
+  // The global batch stays as before; the rows so far are a multiple of it.
   auto resumed =
       Resume("run", "resumed",
              {"--workers", "3", "--set", "data.global_batch_size=40"});
@@ -252,7 +252,8 @@ TEST_F(TopKTest, OtherRanksBeginWithZerosAndAreToldSo) {
                         "checkpoint has those of 2 ranks, the job has 3"));
 }
 
-// The coordinator is killed, and a worker before the next one is there.
+// The coordinator is killed, and a worker is killed before the next coordinator
+// starts.
 TEST_F(TopKTest, ACoordinatorThatTakesOverGoesBackForALostWorker) {
   Write("job.yaml", Read("job.yaml") + "checkpoint: {every_steps: 10}\n");
   EditJob("epochs: 10", "epochs: 40");

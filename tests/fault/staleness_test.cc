@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How stale the weights are that workers read while one worker is slow.
+// The staleness of the weights that workers read while one worker is slow.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ namespace {
 
 class StalenessTest : public FaultTest {
  protected:
-  // The maximum staleness that a server reports for all pulls at its end.
+  // The maximum staleness of all pulls, as a server reports it at its end.
   static std::string MostStale(const std::string& output) {
     std::smatch match;
     const bool found = std::regex_search(

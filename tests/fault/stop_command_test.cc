@@ -17,7 +17,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// `tributary stop`, which does what Ctrl-C does.
+// Runs `tributary stop`, which does what Ctrl-C does.
 class StopCommandTest : public WhyTest {
  protected:
   std::unique_ptr<RunningProcess> Stop(

@@ -27,8 +27,8 @@ constexpr int64_t kSteps = 640;  // of the fixture's job
 
 class StopTest : public FaultTest {
  protected:
-  // The words of the last line that the run has printed: the command that
-  // continues it. Empty: there is none.
+  // The words of the command that continues the run, from the last line that it
+  // has printed. Empty: there is no such line.
   static std::vector<std::string> ResumeWords(const RunningProcess& train) {
     std::string text = train.output();
     while (!text.empty() && text.back() == '\n') text.pop_back();
@@ -41,15 +41,15 @@ class StopTest : public FaultTest {
     const std::string lines = Read(run + "/metrics.jsonl");
     return std::count(lines.begin(), lines.end(), '\n');
   }
-  // Trains with these words, is stopped after about `steps` steps, and is
-  // continued once. Returns the final sha256.
+  // Trains with these words, stops the run after about `steps` steps, and
+  // continues it once. Returns the final sha256.
   std::string StopAndContinue(const std::string& run, int64_t steps,
                               const std::vector<std::string>& words) {
     auto train = Train(run, words);
     EXPECT_TRUE(train->WaitForOutput("coordinator", kSoon));
     EXPECT_TRUE(Eventually([&] { return RecordedSteps(run) >= steps; }));
     train->Signal(SIGTERM);
-    if (train->Wait(kSoon) == 0) return Sha256(run);  // it was faster
+    if (train->Wait(kSoon) == 0) return Sha256(run);  // it ended earlier
     EXPECT_EQ(Summary(run)["status"], "interrupted") << train->output();
     stopped_at_.push_back(Summary(run)["steps"]);
     std::vector<std::string> command = ResumeWords(*train);
@@ -136,7 +136,7 @@ TEST_F(StopTest, ARunThatHasEndedIsTrainedOn) {
   EXPECT_EQ(Sha256("longer"), Undisturbed());
 }
 
-// As timeout(1), a closed terminal and batch systems send them.
+// Sends signals as timeout(1), a closed terminal and batch systems do.
 TEST_F(StopTest, SignalsThatAreRepeatedAtOnceAndThoseOfAnEndLeaveACheckpoint) {
   const std::vector<std::vector<int>> all = {
       {SIGTERM, SIGTERM}, {SIGINT, SIGTERM}, {SIGHUP, SIGHUP, SIGCONT},
@@ -147,7 +147,7 @@ TEST_F(StopTest, SignalsThatAreRepeatedAtOnceAndThoseOfAnEndLeaveACheckpoint) {
     ASSERT_TRUE(train->WaitForOutput("coordinator", kSoon));
     ASSERT_TRUE(Eventually([&] { return RecordedSteps(run) >= 5; }));
     for (int signal : all[i]) train->Signal(signal);
-    // The kernel chooses the first of signals that are pending together.
+    // The kernel chooses which of several pending signals is the first.
     EXPECT_GT(train->Wait(kSoon), 128) << i << train->output();
     EXPECT_THAT(ResumeWords(*train), Not(::testing::IsEmpty())) << i;
     EXPECT_GT(Summary(run)["checkpoint_step"], 0) << i;

@@ -42,7 +42,7 @@ class TakeCheckpointTest : public WhyTest {
   }
 };
 
-// A server that is taken away after a checkpoint costs the steps since then.
+// Killing a server after a checkpoint costs only the steps since then.
 TEST_F(TakeCheckpointTest, TheRunGoesOnFromItWithTheSameResult) {
   EditJob("epochs: 100000", "epochs: 400");
   auto train = Begin();

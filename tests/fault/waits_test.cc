@@ -24,7 +24,7 @@ using Processes = std::vector<std::unique_ptr<testing::RunningProcess>>;
 
 class WaitsTest : public FaultTest {
  protected:
-  // Start daemons of the job at address_; workers ask for their ranks.
+  // Start daemons of the job at address_; workers register for their ranks.
   void StartServers(int count, Processes* processes) {
     for (int i = 0; i < count; ++i) {
       processes->push_back(
@@ -48,7 +48,7 @@ class WaitsTest : public FaultTest {
   std::string address_;
 };
 
-// A job of ranks without servers, one of which is disturbed.
+// A job of ranks without servers, in which one rank is disturbed.
 class GroupWaitsTest : public WaitsTest {
  protected:
   void SetUp() override {
@@ -60,7 +60,7 @@ class GroupWaitsTest : public WaitsTest {
   }
 };
 
-// The others finish 40 evaluations before the slow worker's first.
+// Rank 0 finishes 40 evaluations before the slow worker's first.
 TEST_F(WaitsTest, AWorkerManyEvaluationsBehindEndsNothing) {
   Write("job.yaml",
         Read("job.yaml") + "strategy: {parameter_server: {sync: async}}\n");
@@ -150,7 +150,7 @@ TEST_F(WaitsTest, ARankThatNobodyTakesEndsTheJobByName) {
 class FirstSecondTest : public WaitsTest,
                         public ::testing::WithParamInterface<const char*> {};
 
-// Before there is a plan, a lost process takes no state with it.
+// Before there is a plan, a lost process has no state that could be lost.
 TEST_P(FirstSecondTest, AProcessKilledBeforeItHasAPlaceIsReplaced) {
   const std::string point = absl::StrCat(GetParam(), "-started:1");
   SetFailpoints(point + ":kill");
@@ -180,8 +180,8 @@ TEST_F(WaitsTest, OneOfAThousandWaitsUntilTheCoordinatorGivesUp) {
   EXPECT_THAT(worker->output(), HasSubstr("worker 8 and 991 more"));
 }
 
-// `train` asks before it starts anything; a daemon asks when it knows the
-// model.
+// `train` checks the memory before it starts anything; a daemon checks it when
+// it knows the model.
 TEST_F(WaitsTest, ADaemonWithoutRoomForTheModelEndsTheJobByName) {
   fewest_ports_ = 1;
   std::string layers = "    - linear: {in: 16, out: 65536}\n";

@@ -21,13 +21,13 @@ class WhyTest : public FaultTest {
   void SetUp() override {
     FaultTest::SetUp();
     EditJob("epochs: 40", "epochs: 100000");
-    // With this rate no strategy diverges, however far it gets.
+    // With this rate no strategy diverges, however many steps it takes.
     EditJob("learning_rate: 0.05", "learning_rate: 0.0001");
     EditJob("lease_seconds: 3", "lease_seconds: 20");
     Isolate({});
   }
 
-  // The register of this test alone, and further variables.
+  // Gives the programs a register of this test alone, and further variables.
   void Isolate(std::vector<std::string> variables) {
     variables.push_back("XDG_STATE_HOME=" + Path("state"));
     SetEnvironment(std::move(variables));
@@ -43,8 +43,8 @@ class WhyTest : public FaultTest {
     return json::parse(why->output(), nullptr, /*allow_exceptions=*/false);
   }
 
-  // Asks until the answer is this cause, and tells how long that took since
-  // `begin`. Returns the sentence.
+  // Asks until the answer names this cause, and reports how long that took
+  // since `begin`. Returns the sentence.
   std::string NamesIt(const std::string& injected, const std::string& cause,
                       absl::Time begin, const std::vector<std::string>& words) {
     json answer;
@@ -60,7 +60,7 @@ class WhyTest : public FaultTest {
     return sentence;
   }
 
-  // A run whose steps end.
+  // Starts a run and waits until its steps advance.
   std::unique_ptr<RunningProcess> Begin(
       const std::vector<std::string>& words = {}) {
     auto train = Train("job", words);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Causes for which a job does not advance, injected into real jobs: how long
-// `tributary why` takes to name each, and in which sentence.
+// Reasons why a job does not advance, injected into real jobs: how long
+// `tributary why` takes to name each one, and in which sentence.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -33,7 +33,7 @@ TEST_F(WhyTest, AJobThatAdvances) {
   EXPECT_THAT(sentence, ContainsRegex("^advances: step [0-9,]+ of 1,600,000, "
                                       "[0-9.k]+ steps a second, last finished "
                                       "[0-9.]+ s ago$"));
-  // It is the only one, and it has a name.
+  // The job is the only one, and it has a name.
   EXPECT_EQ(Why({})["cause"], "none");
   EXPECT_EQ(Why({"fault"})["cause"], "none");
   EXPECT_TRUE(Why({"fualt"}).is_discarded());
@@ -55,8 +55,8 @@ TEST_F(WhyTest, AStoppedWorker) {
   End(*train);
 }
 
-// With a backup worker no step waits for the slowest one, and what it sends is
-// dropped.
+// With a backup worker no step waits for the slowest worker, whose
+// contributions are dropped.
 TEST_F(WhyTest, AStoppedBackupWorkerHoldsNobodyUp) {
   EditJob("workers: 2", "workers: 3");
   EditJob("cluster:",
@@ -116,7 +116,7 @@ TEST_F(WhyTest, AStoppedAndAKilledCoordinator) {
       HasSubstr("has ended without a summary"));
   EXPECT_EQ(exit_code_, 1);
   EXPECT_EQ(Why({})["cause"], "no-coordinator") << "it is in the register";
-  // A run in the folder of a killed one can be asked as well.
+  // A new run in the folder of a killed one can be asked as well.
   std::filesystem::remove_all(Path("job"));
   End(*Begin());
 }
@@ -205,7 +205,7 @@ TEST_F(WhyTest, ASlowLink) {
   EXPECT_THAT(NamesIt("slow_link", "slow-link", begin, {"job"}),
               AllOf(HasSubstr("worker 1 "), HasSubstr("link")));
   EXPECT_GT(proxy->fired(0), 0);
-  train->Signal(SIGKILL);  // over this link a stop takes a minute
+  train->Signal(SIGKILL);  // a stop would take a minute over this link
   train->Wait(kSoon);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Encoded gradients and weights: a run ends with the same bits whatever the
-// number of servers, and however often its processes are killed.
+// Encoded gradients and weights: a run ends with the same bits, whatever the
+// number of servers and however often its processes are killed.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -23,7 +23,7 @@ class WireFormatTest : public FaultTest,
                                      GetParam(), "}}\ncluster:"));
     EditJob("epochs: 40", "epochs: 10");
   }
-  // The same for every number of servers, and others than those of float32.
+  // Expects the same bits for every number of servers, other than float32's.
   void ExpectBitsOfTheFormat() {
     const std::string bits = BitsWith(1);
     EXPECT_EQ(BitsWith(2), bits);

@@ -127,7 +127,7 @@ INSTANTIATE_TEST_SUITE_P(
                    0.5)),
     [](const auto& info) { return info.param.name; });
 
-// The server keeps float32; workers compute with what the format makes of it.
+// The server keeps float32; workers compute with weights rounded by the format.
 TEST(WeightsWireTest, WorkersGetRoundedWeightsAndTheServerKeepsItsOwn) {
   Cluster::Options options;
   options.parameters = {

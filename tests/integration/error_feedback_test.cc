@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Error feedback over real gRPC: what the servers add up and what the workers
-// keep is all that was computed.
+// Error feedback over real gRPC: the sums at the servers and the residuals at
+// the workers together are all that was computed.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -203,8 +203,8 @@ class GoldenModelsTest : public ::testing::TestWithParam<Run> {
   }
 
   // Writes the samples one after the other, each with its last target. Then
-  // every token once, so that the vocabulary is complete and each id is its
-  // byte.
+  // writes every token once, so that the vocabulary is complete and each id is
+  // its byte.
   void WriteText() {
     const std::vector<int64_t> ids = golden_.Tensor("idx").Integers();
     const std::vector<int64_t> targets = golden_.Tensor("target").Integers();

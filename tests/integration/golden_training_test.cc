@@ -39,7 +39,7 @@ struct Training {
   int accumulation = 1;
   std::string extra = "";  // further lines of the training block
   testing::Strategy strategy = testing::ParameterServerStrategy();
-  // The file of the initial weights has other names and another shape.
+  // The file of the initial weights uses different names and another shape.
   bool foreign_file = false;
 
   friend void PrintTo(const Training& t, std::ostream* out) { *out << t.label; }
@@ -75,8 +75,8 @@ std::vector<Training> AllTrainings() {
     runs.push_back(
         {absl::StrCat("adam_", workers), "adam", prefix, adam, workers});
   }
-  // Cases without own expectations for several workers use those of one worker:
-  // equal in exact arithmetic, and within the tolerances here.
+  // For several workers, cases without their own expected values use those of
+  // one worker: equal in exact arithmetic, and within the tolerances here.
   const size_t single = 6;
   for (size_t i = 0; i < single; ++i) {
     for (int workers : {2, 4}) {
@@ -97,8 +97,8 @@ std::vector<Training> AllTrainings() {
   }
   const std::set<std::string> kCutToo = {"sgd", "adam", "accumulate2",
                                          "adamw_clip_warmcos"};
-  // As many replicas as the other strategies have workers, each on several
-  // workers.
+  // Uses as many replicas as the other strategies have workers, each replica on
+  // several workers.
   for (const testing::Strategy& strategy : testing::ModelParallelStrategies()) {
     for (Training run : served) {
       if (run.workers > 2 || kCutToo.count(run.golden) == 0) continue;

@@ -22,7 +22,7 @@ using Tensors = std::vector<std::vector<float>>;
 
 constexpr int kRanks = 2;
 
-// As tests/golden/scripts/make_groups.py.
+// The same as in tests/golden/scripts/make_groups.py.
 const ParameterSpecs& Parameters() {
   static const auto* const all = new ParameterSpecs{
       {"0.weight", {12, 13}}, {"0.bias", {60}}, {"1.weight", {41}}};
@@ -62,7 +62,7 @@ class GroupedTrainingTest : public ::testing::TestWithParam<std::string> {
     return options;
   }
 
-  // Trains over this number of servers. sends: every push carries its learning
+  // Trains with this number of servers. sends: every push carries its learning
   // rates, which differ from those of the schedule.
   std::vector<float> Train(int servers, bool sends) {
     Cluster::Options options;
@@ -102,7 +102,7 @@ class GroupedTrainingTest : public ::testing::TestWithParam<std::string> {
     return all;
   }
 
-  // Both ranks have the same gradient, and so has their mean.
+  // Both ranks have the same gradient, which is therefore also the mean.
   void RunRank(ParameterClient& client, uint32_t rank, bool sends,
                Tensors* weights) {
     const std::vector<float*> into = Pointers<float>(*weights);

@@ -27,7 +27,7 @@ data:
 training: {steps: 5, loss: mse, optimizer: {sgd: {learning_rate: 0.1}}}
 )";
 
-// A loopback port without a listener.
+// Returns the address of a loopback port without a listener.
 std::string FreeAddress() {
   const UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in to{};
@@ -40,8 +40,8 @@ std::string FreeAddress() {
   return absl::StrCat("127.0.0.1:", ntohs(to.sin_port));
 }
 
-// Advances by a second whenever a client reads the time: at the start of a
-// call, before each attempt and after it. Starts the coordinator after the
+// A clock that advances by a second whenever a client reads it: at the start of
+// a call, before each attempt and after it. Starts the coordinator after the
 // first attempt has failed.
 class LateClock final : public Clock {
  public:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Promise 1 of docs/consistency.md as users see it: a job has one digest of its
-// weights, however its messages travel, however large they are, whatever
-// instructions the processors have, and however many servers there are.
+// Promise 1 of docs/consistency.md as users see it: the weights of a job have
+// one digest, whatever the transport of its messages, their size, the
+// processors' instructions and the number of servers.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -26,7 +26,7 @@ struct OneDigestCase {
   v1::WireFormat wire = v1::WIRE_FORMAT_FLOAT32;
 };
 
-// Large enough for several blocks.
+// Makes the model large enough for several blocks.
 Cluster::Options OptionsFor(const OneDigestCase& c) {
   Cluster::Options options;
   options.parameters = {
@@ -46,7 +46,7 @@ Cluster::Options OptionsFor(const OneDigestCase& c) {
 
 class OneDigestTest : public ::testing::TestWithParam<OneDigestCase> {
  protected:
-  // Trains a few steps and notes the digest of the weights.
+  // Trains a few steps and records the digest of the weights.
   void Train(const Cluster::Options& options) {
     Cluster cluster(options);
     const PartitionPlan plan = MakePartitionPlan(cluster.plan()).value();
@@ -97,8 +97,8 @@ TEST_P(OneDigestTest, ForEveryTransportChunkSizeInstructionSetAndServers) {
               digests_.begin()->c_str());
 }
 
-// A server that clips answers nothing before it has every block, so the limit
-// must be lifted.
+// A server that clips answers only when it has every block, so the limit must
+// be lifted.
 TEST_P(OneDigestTest, ForEveryNumberOfUnansweredBlocks) {
   Cluster::Options options = OptionsFor(GetParam());
   options.servers = 2;

@@ -9,8 +9,9 @@
 namespace tributary::testing {
 namespace {
 
-// Attackers have machines of their own. Here they share the job's processors,
-// and more than twenty of them would leave its processes no time to answer.
+// Real attackers have machines of their own. Here they share the job's
+// processors, and more than twenty of them would leave its processes no time to
+// answer.
 constexpr int kNice = 10;
 
 }  // namespace
@@ -24,7 +25,7 @@ void AttackThreads::Begin(const std::string& name, Body body) {
     sigemptyset(&pipe);
     sigaddset(&pipe, SIGPIPE);
     pthread_sigmask(SIG_BLOCK, &pipe, nullptr);
-    setpriority(PRIO_PROCESS, 0, kNice);  // of this thread alone on Linux
+    setpriority(PRIO_PROCESS, 0, kNice);  // on Linux: of this thread
     body(&attack.count);
   });
 }

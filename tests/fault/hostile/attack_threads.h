@@ -15,14 +15,14 @@ namespace tributary::testing {
 // Attacks that go on at the same time, each on a thread of its own, until End.
 class AttackThreads {
  public:
-  // Attacks until over(), and counts how often.
+  // Attacks until over(), and counts the attacks.
   using Body = std::function<void(std::atomic<int64_t>* count)>;
 
   ~AttackThreads() { End(); }
 
   void Begin(const std::string& name, Body body);
   bool over() const { return over_; }
-  // Returns when all have ended.
+  // Ends the attacks and returns when all threads have ended.
   void End();
 
   // How often each attack was made, by its name.

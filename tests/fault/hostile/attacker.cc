@@ -105,7 +105,7 @@ v1::PullRequest PullOf(const AttackedJob& job, int64_t version) {
   return pull;
 }
 
-// The ticket's bits as a header; values of 127 bytes and more do not occur.
+// The ticket's bits as a header. Values of 127 bytes and more do not occur.
 Http2Peer::Headers TicketHeader(const std::string& ticket) {
   return {{kTicketKey, absl::Base64Escape(ticket)}};
 }
@@ -117,7 +117,7 @@ std::string RandomBytes(std::mt19937& random, size_t most) {
 }
 
 // A ticket that nobody signed: a real one with another place, another job or
-// other bits.
+// changed bits.
 std::string Forge(const std::string& ticket, std::mt19937& random) {
   v1::MemberTicket forged;
   forged.ParseFromString(ticket);

@@ -18,7 +18,7 @@
 
 namespace tributary::testing {
 
-// A running job, as an attacker knows it. The attacker has stolen a worker's
+// What an attacker knows of a running job. The attacker has stolen a worker's
 // certificate and has registered with it as an observer.
 struct AttackedJob {
   int coordinator_port = 0;
@@ -30,12 +30,12 @@ struct AttackedJob {
   uint64_t job_id = 0;
 };
 
-// Registers as an observer of the job at this coordinator and asks for its
-// plan, until there is one. Unavailable: none after 60 s.
+// Registers as an observer of the job at this coordinator and asks for its plan
+// until there is one. Unavailable: there was none after 60 s.
 absl::StatusOr<AttackedJob> Infiltrate(const std::string& coordinator,
                                        const std::string& certificates);
 
-// A connection to a loopback port, without a word.
+// A connection to a loopback port that sends nothing by itself.
 class Stranger {
  public:
   explicit Stranger(int port);
@@ -43,7 +43,8 @@ class Stranger {
   Stranger(const Stranger&) = delete;
   Stranger& operator=(const Stranger&) = delete;
 
-  // Never waits; what the other end does not take at once is an end, too.
+  // Never waits: if the other end does not take all bytes at once, the
+  // connection counts as ended.
   bool Send(absl::string_view bytes);
   bool IsOver() const;
 
@@ -52,8 +53,8 @@ class Stranger {
   bool connected_ = false;
 };
 
-// OpenSSL's settings of a client with the certificate of a folder, which
-// believes any server.
+// OpenSSL's settings of a client that has the certificate of a folder and
+// trusts any server.
 class TlsContext {
  public:
   explicit TlsContext(const std::string& folder);
@@ -73,13 +74,14 @@ void Pause(int milliseconds);
 grpc::Status Call(const std::shared_ptr<grpc::Channel>& channel,
                   const CallerProof& proof, const std::string& method,
                   const std::string& request, std::string* answer = nullptr);
-// A request for the weights of the plan's first block, which waits until they
-// have this version.
+// A request for the weights of the plan's first block; it waits until they have
+// this version.
 v1::PullRequest PullOf(const AttackedJob& job, int64_t version);
-// A ticket as a header of HTTP/2.
+// A ticket as an HTTP/2 header.
 Http2Peer::Headers TicketHeader(const std::string& ticket);
 std::string RandomBytes(std::mt19937& random, size_t most);
-// A ticket that nobody signed: a real one with another place, or other bits.
+// A ticket that nobody signed: a real one with another place, or with changed
+// bits.
 std::string Forge(const std::string& ticket, std::mt19937& random);
 
 }  // namespace tributary::testing

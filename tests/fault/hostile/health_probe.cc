@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-// Whether some page says that the job has begun and not ended its steps.
+// Whether some page says that the job's steps have begun and have not ended.
 bool Trains(const std::vector<int>& pages) {
   for (const int port : pages) {
     const json status =
@@ -60,7 +60,7 @@ void HealthProbe::Ask(int port, int64_t* asked, int64_t* missed,
   failing = 0;
 }
 
-// A value that is read between two looks at a training job belongs to that job.
+// Reads values between two checks that the job trains: they are of that job.
 void HealthProbe::LookAtLinks() {
   static const std::regex workers(
       R"(\ntributary_server_shared_memory_workers\{[^}]*\} ([0-9]+))");

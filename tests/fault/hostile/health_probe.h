@@ -10,10 +10,10 @@
 
 namespace tributary::testing {
 
-// Asks the processes of a job ten times a second how they are, as a kubelet
-// does, and the servers' pages whether workers share memory with them, until
-// End. A failure counts only if the same port answers again later: at the end
-// of the job processes end.
+// Ten times a second, until End, asks the processes of a job for their health,
+// as a kubelet does, and the servers' pages whether workers share memory with
+// them. A failure counts only if the same port answers again later, because
+// processes end at the end of the job.
 class HealthProbe {
  public:
   struct Result {
@@ -40,7 +40,7 @@ class HealthProbe {
   void LookAtLinks();
 
   const Neighbourhood places_;
-  std::map<int, int64_t> failing_;  // by port: since it has answered
+  std::map<int, int64_t> failing_;  // by port: failures since it last answered
   Result result_;
   std::atomic<bool> has_looked_{false};
   std::atomic<bool> over_{false};

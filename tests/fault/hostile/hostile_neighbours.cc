@@ -24,7 +24,7 @@ namespace {
 constexpr char kRequest[] = "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n";
 constexpr uid_t kNobody = 65534;
 
-// The numbers of the sockets that a process has open.
+// The inode numbers of the sockets that a process has open.
 std::set<std::string> SocketsOf(pid_t pid) {
   std::set<std::string> numbers;
   std::error_code error;
@@ -78,7 +78,7 @@ void LookAround(pid_t pid, const std::set<int>& known, Neighbourhood* found) {
     const bool has_pages = HttpGet(port, "/metrics").code == 200;
     (has_pages ? found->pages : found->health_checks).push_back(port);
   }
-  std::set<std::string> names;  // also of connections that were accepted
+  std::set<std::string> names;  // also of accepted connections
   for (const std::vector<std::string>& words : WordsIn("/proc/net/unix")) {
     if (words.size() == 8 && sockets.count(words[6]) > 0 &&
         absl::StartsWith(words[7], "@tributary-")) {
@@ -165,7 +165,7 @@ void HostileNeighbours::TalkNonsense(Count count) {
   }
 }
 
-// Bodies whose announced length is a gigabyte.
+// Sends bodies with an announced length of a gigabyte.
 void HostileNeighbours::SendBodies(Count count) {
   const std::string piece(64 << 10, 'x');
   while (!attacks_.over()) {
@@ -242,7 +242,8 @@ void HostileNeighbours::SayFalseHellos(Count count) {
 }
 
 void HostileNeighbours::ConnectAsAnotherUser(Count count) {
-  // For this thread alone, which the function of the C library does not allow.
+  // Changes the user of this thread alone; the C library's function cannot do
+  // that.
   if (syscall(SYS_setresuid, -1, kNobody, -1) != 0) return;
   for (size_t i = 0; !attacks_.over(); ++i) {
     const auto socket =

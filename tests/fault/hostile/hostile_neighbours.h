@@ -15,26 +15,26 @@
 
 namespace tributary::testing {
 
-// Where the processes of a job can be reached besides their gRPC ports.
+// Where the processes of a job can be reached, apart from their gRPC ports.
 struct Neighbourhood {
   std::vector<int> pages;            // ports of --metrics-listen
   std::vector<int> health_checks;    // ports of --health-listen
   std::vector<std::string> sockets;  // of servers, for shared memory
 };
 
-// Adds what this process offers, apart from the ports that are known.
+// Adds the ports and sockets of this process, without the ports in `known`.
 void LookAround(pid_t pid, const std::set<int>& known, Neighbourhood* found);
 
-// Attacks the pages and the Unix sockets of a job until the destructor, as
-// whoever may open a connection there can: with some of the connections as
-// another user, where this process may become one.
+// Attacks the pages and the Unix sockets of a job, until the destructor, as
+// anyone can who may connect to them. Some connections are made as another
+// user, if this process may change its user.
 class HostileNeighbours {
  public:
-  // `idle`: connections to each page that are kept open and say nothing.
+  // `idle`: how many silent connections to each page are kept open.
   HostileNeighbours(const AttackedJob& job, Neighbourhood places, int idle);
   ~HostileNeighbours() { attacks_.End(); }
 
-  // As AttackThreads.
+  // See AttackThreads::Counts.
   std::map<std::string, int64_t> Counts() const { return attacks_.Counts(); }
   // How many pages were read under a foreign name, and how many false hellos
   // were accepted.

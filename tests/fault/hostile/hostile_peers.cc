@@ -57,7 +57,7 @@ std::vector<int> HostilePeers::AllPorts() const {
   return ports;
 }
 
-// Those that a process closes are opened again.
+// Opens connections again that a process closes.
 void HostilePeers::StayConnected(int connections, std::atomic<int64_t>* count) {
   const std::vector<int> ports = AllPorts();
   std::vector<std::unique_ptr<Stranger>> strangers(connections);
@@ -129,7 +129,7 @@ void HostilePeers::SendNonsenseFrames(std::atomic<int64_t>* count) {
   }
 }
 
-// As fast as the server takes it; counts MiB.
+// Sends as fast as the server receives; counts MiB.
 void HostilePeers::PushWithoutTicket(std::atomic<int64_t>* count) {
   const TlsContext context(job_.certificates);
   const std::string piece(1 << 20, 'x');
@@ -172,7 +172,7 @@ void HostilePeers::SendWronglySigned(std::atomic<int64_t>* count) {
         method, at_server ? pull : "");
     if (status.error_code() == grpc::StatusCode::UNAVAILABLE ||
         status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
-      continue;  // not decided: the job is ending, or the machine is busy
+      continue;  // unknown: the job is ending, or the machine busy
     }
     ++*count;
     const bool refused =
@@ -212,8 +212,8 @@ void HostilePeers::SendSlowly(std::atomic<int64_t>* count) {
   }
 }
 
-// Message after message, of which none ends, until the connection does; counts
-// MiB.
+// Sends messages without an end, one after the other, until the connection
+// ends; counts MiB.
 void HostilePeers::SendWithoutEnd(std::atomic<int64_t>* count) {
   const TlsContext context(job_.certificates);
   const std::string begin =
@@ -223,7 +223,7 @@ void HostilePeers::SendWithoutEnd(std::atomic<int64_t>* count) {
         Http2Peer::Connect(job_.server_ports[i % job_.server_ports.size()],
                            INT32_MAX, context.get());
     if (peer == nullptr) continue;
-    peer->SetTimeout(1);  // it may wait in vain for a server that is gone
+    peer->SetTimeout(1);  // the server may be gone
     while (!attacks_.over() &&
            peer->Send(peer->Begin(kPull, TicketHeader(job_.proof.ticket())),
                       begin, false)) {

@@ -16,28 +16,28 @@ namespace tributary::testing {
 // the destructor.
 class HostilePeers {
  public:
-  // `idle`: connections of strangers, and as many with a certificate, that are
-  // kept open and say nothing.
+  // `idle`: how many silent connections are kept open without a certificate,
+  // and as many with one.
   HostilePeers(AttackedJob job, int idle);
   ~HostilePeers();
 
-  // As AttackThreads.
+  // See AttackThreads::Counts.
   std::map<std::string, int64_t> Counts() const { return attacks_.Counts(); }
-  // Wrongly signed calls that were not refused.
+  // Number of wrongly signed calls that were not refused.
   int64_t let_through() const { return let_through_; }
 
  private:
-  // Strangers, without a certificate.
+  // Attacks of strangers, who have no certificate.
   void StayConnected(int connections, std::atomic<int64_t>* count);
   void TalkNonsense(std::atomic<int64_t>* count);
   void ShakeHandsSlowly(std::atomic<int64_t>* count);
-  // With the certificate.
+  // Attacks with the certificate.
   void StayConnectedWithCertificate(int connections,
                                     std::atomic<int64_t>* count);
   void SendNonsenseFrames(std::atomic<int64_t>* count);
   void PushWithoutTicket(std::atomic<int64_t>* count);
   void SendWronglySigned(std::atomic<int64_t>* count);
-  // With the ticket, too.
+  // Attacks with the certificate and the ticket.
   void SendSlowly(std::atomic<int64_t>* count);
   void SendWithoutEnd(std::atomic<int64_t>* count);
   void CallWithoutEnd(std::atomic<int64_t>* count);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A job is attacked on all its ports, pages and Unix sockets while it trains,
-// by strangers, by other users and by one that has stolen a worker's
-// certificate. It ends with the weights of a run that nobody attacked, its
+// by strangers, by other users and by a peer that has stolen a worker's
+// certificate. The job ends with the weights of a run that nobody attacked, its
 // processes take no more memory than docs/failures.md#hostile-peers says, they
 // stay healthy, and workers keep sharing memory. Lasts some seconds;
-// tests/fault/hostile.sh lasts as long as it is told.
+// tests/fault/hostile.sh runs it for a given time.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -47,10 +47,10 @@ constexpr int64_t kMostMore = 768 << 20;
 constexpr int64_t kMostOfConnection = 256 << 10;
 // Holds a worker in the job's fifth step.
 constexpr char kEarly[] = "worker-pushed:5";
-// Connections to each page that say nothing.
+// Silent connections to each page.
 constexpr int kIdleReaders = 40;
 
-// A number that the environment sets.
+// Returns a number that the environment sets.
 int Setting(const char* name, int otherwise) {
   const char* const text = std::getenv(name);
   int number = 0;
@@ -58,7 +58,7 @@ int Setting(const char* name, int otherwise) {
                                                             : otherwise;
 }
 
-// The most memory that a process has had so far; 0: it is gone.
+// The most memory that a process has used so far; 0: the process is gone.
 int64_t PeakBytes(pid_t pid) {
   std::ifstream status(absl::StrCat("/proc/", pid, "/status"));
   for (std::string word; status >> word;) {
@@ -78,14 +78,14 @@ class HostileTest : public FaultTest {
     setrlimit(RLIMIT_NOFILE, &files);
     if (files.rlim_max < 8192)
       GTEST_SKIP() << "this process may open fewer than 8192 files";
-    // Without it the address sanitizer keeps 256 MiB of freed memory.
+    // By default the address sanitizer keeps 256 MiB of freed memory.
     SetEnvironment(
         {"ASAN_OPTIONS=quarantine_size_mb=1:"
          "thread_local_quarantine_size_kb=16"});
     const auto made = testing::RunProcess(
         {testing::Program("tributary"), "certificates", "--out", Path("tls")});
     ASSERT_EQ(made.exit_code, 0) << made.output;
-    // A shard of 600 KiB, and leases that a busy machine keeps.
+    // A shard of 600 KiB, and leases long enough for a busy machine.
     EditJob("out: 96", "out: 16384");
     EditJob("in: 96", "in: 16384");
     EditJob("learning_rate: 0.05", "learning_rate: 0.0001");
@@ -95,9 +95,9 @@ class HostileTest : public FaultTest {
             "strategy: {parameter_server: {transport: grpc}}\ncluster:");
   }
 
-  // Trains with certificates, with `idle` hostile connections of either kind
-  // or, if that is 0, alone. The job waits at an early step until every attack
-  // has begun and the servers' pages were looked at. Returns how long it took.
+  // Trains with certificates, and with `idle` hostile connections of each kind;
+  // 0: without attacks. The job waits at an early step until every attack has
+  // begun and the servers' pages were read. Returns how long the run took.
   absl::Duration Run(const std::string& run, int idle) {
     const absl::Time begin = absl::Now();
     const std::vector<std::string> pages = {"--metrics-listen", "127.0.0.1:0",
@@ -183,7 +183,7 @@ class HostileTest : public FaultTest {
     std::set<int> known(job.server_ports.begin(), job.server_ports.end());
     known.insert(job.coordinator_port);
     testing::Neighbourhood places;
-    // The kernel's table of ports may leave out some while it changes.
+    // The kernel's table of ports may miss some while it changes.
     EXPECT_TRUE(Eventually([&] {
       places = {};
       testing::LookAround(coordinator, known, &places);
@@ -233,7 +233,7 @@ TEST_F(HostileTest, TheJobEndsAsIfNobodyAttacked) {
   const std::string undisturbed = Sha256("alone");
   absl::Duration attacked;
   int runs = 0;
-  // One run over gRPC; further runs alternate with shared memory.
+  // The first run uses gRPC; further runs alternate with shared memory.
   while ((runs < 1 || attacked < absl::Seconds(seconds_)) && !HasFailure()) {
     const std::string run = absl::StrCat("attacked-", runs++);
     attacked += Run(run, idle_);

@@ -22,7 +22,7 @@ namespace tributary {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// A job by daemons whose coordinator is replaced by one with the same command.
+// A job of daemons whose coordinator is replaced by one with the same command.
 class TakeoverTest : public FaultTest {
  protected:
   std::vector<std::string> CoordinatorAt(const std::string& address) {
@@ -76,8 +76,8 @@ class TakeoverTest : public FaultTest {
         << failpoints;
   }
 
-  // The summary covers the whole job, independent of the number of
-  // coordinators.
+  // Expects that summary and metrics cover the whole job, whatever the number
+  // of coordinators.
   void ExpectWhole(int64_t steps, size_t evaluations) {
     const json summary = Summary("run");
     EXPECT_EQ(summary["status"], "done");
@@ -95,8 +95,8 @@ class TakeoverTest : public FaultTest {
     EXPECT_FALSE(fs::exists(Path("run/coordinator.lock")));
   }
 
-  // A page of the coordinator whose metrics prometheus-targets.json names; an
-  // empty object: there is none.
+  // Returns a page of the coordinator whose metrics prometheus-targets.json
+  // names; an empty object if there is none.
   json PageOf(const std::string& run, const std::string& path) {
     const json targets =
         json::parse(Read(run + "/prometheus-targets.json"), nullptr, false);

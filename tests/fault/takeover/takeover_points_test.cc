@@ -24,7 +24,7 @@ class CoordinatorPointTest : public TakeoverTest,
 INSTANTIATE_TEST_SUITE_P(
     Points, CoordinatorPointTest,
     ::testing::Values(
-        // Each time that the state of a run is saved before it trains.
+        // Every save of a run's state before it trains.
         "coordinator-state:2:kill,coordinator-state:3:kill,"
         "coordinator-state:4:kill,coordinator-state:5:kill",
         "coordinator-state:6:kill,coordinator-state:7:kill",
@@ -53,7 +53,7 @@ TEST_P(CoordinatorPointTest, AnotherOneEndsTheJobWithTheSameBitsAndASummary) {
   EXPECT_EQ(Sha256("run"), Undisturbed());
 }
 
-// ---- killed at the end of a job whose weights are with the workers
+// ---- killed at the end of a job whose workers have the weights
 
 class WeightsPointTest : public CoordinatorPointTest {
  protected:

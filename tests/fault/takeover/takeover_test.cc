@@ -83,7 +83,7 @@ TEST_F(TakeoverTest, ADamagedLogKeepsNoSuccessorFromGoingOn) {
   EXPECT_EQ(Summary("run")["status"], "interrupted");
 }
 
-// Without evaluations nothing in the steps needs a coordinator.
+// Without evaluations, no step needs a coordinator.
 TEST_F(TakeoverTest, TrainingGoesOnForLongerThanALeaseWithoutACoordinator) {
   EditJob(
       "  test: {synthetic: {kind: mlp_teacher, rows: 200, first_row: "
@@ -92,7 +92,7 @@ TEST_F(TakeoverTest, TrainingGoesOnForLongerThanALeaseWithoutACoordinator) {
   std::string address;
   auto coordinator =
       Coordinate("run", &address, {"--metrics-listen", "127.0.0.1:0"});
-  // So that 640 steps outlast all this.
+  // The delay makes 640 steps outlast the time without a coordinator.
   auto members = StartMembers(address, 2, 2, {"--delay-messages-ms", "20"});
   const auto version = [this] {
     return SumOverServers("run", "tributary_server_max_version") / 2;
@@ -100,7 +100,7 @@ TEST_F(TakeoverTest, TrainingGoesOnForLongerThanALeaseWithoutACoordinator) {
   ASSERT_TRUE(Eventually([&] { return version() > 20; }));
   coordinator->Signal(SIGKILL);
   EXPECT_EQ(coordinator->Wait(kSoon), 128 + SIGKILL);
-  absl::SleepFor(absl::Seconds(4));  // the lease has 3
+  absl::SleepFor(absl::Seconds(4));  // the lease is 3 s
   const double then = version();
   EXPECT_GT(then, 20);
   EXPECT_TRUE(Eventually([&] { return version() > then + 10; }));
@@ -117,7 +117,7 @@ TEST_F(TakeoverTest, TrainingGoesOnForLongerThanALeaseWithoutACoordinator) {
   EXPECT_EQ(Sha256("run"), Undisturbed());
 }
 
-// Nothing else says what it held.
+// No other file has the contents of the damaged state.
 TEST_F(TakeoverTest, ADamagedStateIsRefusedAndChangesNothing) {
   std::string address;
   auto coordinator = Coordinate("run", &address);
@@ -127,7 +127,7 @@ TEST_F(TakeoverTest, ADamagedStateIsRefusedAndChangesNothing) {
   EXPECT_EQ(coordinator->Wait(kSoon), 128 + SIGKILL);
   const std::string file = "run/coordinator.state";
   const std::string state = Read(file);
-  // After the first byte, of the checksum, the file can still be parsed.
+  // The first byte is of the checksum, so the state itself can be parsed.
   for (size_t byte : {size_t{0}, state.size() / 2}) {
     std::string damaged = state;
     damaged[byte] ^= 1;
@@ -178,7 +178,7 @@ TEST_F(TakeoverTest, ASecondCoordinatorIsRefusedByNameAndChangesNothing) {
   ExpectWhole(640, 40);
 }
 
-// For cases in which the lock has no effect, as on a machine that was cut off.
+// Terms protect a job when the lock has no effect, as on a machine cut off.
 TEST_F(TakeoverTest, ACoordinatorThatHearsOfALaterOneEndsAndWritesNothing) {
   fewest_ports_ = 1;
   std::string address;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every method of every service, called by those who may not call it: with
-// which code it is refused, and that the refusal tells nothing. The methods
-// come from the services' descriptors, so a new one is tested without being
-// named here.
+// Every method of every service, called by those who may not call it: checks
+// the code of the refusal, and that it reveals nothing. The methods come from
+// the services' descriptors, so a new method is tested without being named
+// here.
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
 #include <grpcpp/grpcpp.h>
@@ -81,7 +81,7 @@ std::string Signed(const Message& message) {
 }
 
 // A request in the name of member 0, which holds its place as kIncarnation.
-// Sets *names_place when the request says for whom it is.
+// Sets *names_place if the request names a place.
 std::string RequestOf(const google::protobuf::MethodDescriptor* method,
                       bool* names_place) {
   const std::unique_ptr<Message> message(
@@ -136,7 +136,7 @@ class AccessTableTest : public testing::TemporaryFolderTest {
   CallerProof With(PeerRole role) const {
     return CallerProof(Tls(Issue(authority_, role)), "");
   }
-  // Trusts the authority, but shows no certificate.
+  // A proof that trusts the authority, but shows no certificate.
   CallerProof Nobody(const std::string& token = "") {
     std::ofstream(Path("ca.crt")) << root_;
     return CallerProof(PeerCredentials::AuthorityFromFolder(Path("")).value(),
@@ -155,7 +155,7 @@ class AccessTableTest : public testing::TemporaryFolderTest {
     options.calls.guard = guard;
     options.calls.reflection = true;
     *coordinator = Coordinator::Start(std::move(options)).value();
-    guard->SetJob(JobOf());  // so that this test knows the key
+    guard->SetJob(JobOf());  // with a key that this test knows
   }
   void StartServer(const std::string& token,
                    std::unique_ptr<ParameterServer>* server) {
@@ -172,13 +172,14 @@ class AccessTableTest : public testing::TemporaryFolderTest {
     return MakeTicket(key_, {job, role, index, incarnation});
   }
 
-  // Calls a method of the processes that take certificates alone, or tokens,
-  // too. A busy machine may need several attempts to connect.
+  // Calls a method of the processes that take only certificates; `tokens`: of
+  // those that also take tokens. A busy machine may need several attempts to
+  // connect.
   grpc::Status Call(const std::string& method, const CallerProof& proof,
                     const std::string& request = "", bool tokens = false) {
     return Attempt(method, proof, request, tokens, /*wait_for_ready=*/true);
   }
-  // The same for a proof that the handshake refuses.
+  // Like Call, for a proof that the handshake refuses.
   grpc::Status Knock(const std::string& method, const CallerProof& proof) {
     return Attempt(method, proof, "", /*tokens=*/false,
                    /*wait_for_ready=*/false);
@@ -207,7 +208,7 @@ class AccessTableTest : public testing::TemporaryFolderTest {
             RpcMethod(method.c_str(), RpcMethod::SERVER_STREAMING), &context,
             bytes));
     const bool answered = reader->Read(&answer);
-    // A watch that is let in tells each change and never ends by itself.
+    // An admitted watch reports each change and never ends by itself.
     const bool watches = answered && absl::EndsWith(method, "/Watch");
     if (watches) context.TryCancel();
     const grpc::Status status = reader->Finish();
@@ -282,7 +283,7 @@ TEST_F(AccessTableTest, EachRoleMayCallItsOwnMethodsAlone) {
         printf(" %-18s",
                ExpectRefused(status, StatusCode::UNAUTHENTICATED).c_str());
       } else {
-        // Register: the certificate's role and the request's differ.
+        // For Register, the certificate's role and the request's differ.
         const bool registers = absl::EndsWith(access.method, "/Register");
         EXPECT_EQ(Refused(status), registers) << status.error_message();
         printf(" %-18s", "yes");
@@ -348,7 +349,7 @@ TEST_F(AccessTableTest, ATokenStandsForACertificate) {
   ExpectRefused(Call("/tributary.v1.CoordinatorService/GetPlan", Nobody(kToken),
                      "", /*tokens=*/true),
                 StatusCode::UNAUTHENTICATED);
-  // Where tokens are not taken, it proves nothing.
+  // A token proves nothing to a process that does not take tokens.
   EXPECT_EQ(
       Knock("/tributary.v1.CoordinatorService/GetJobStatus", Nobody(kToken))
           .error_code(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checkpoints with a keyed checksum: of servers, of ranks and with residuals.
+// Checkpoints with a keyed checksum: by servers, by ranks and with residuals.
 #include <gmock/gmock.h>
 
 #include <filesystem>
@@ -36,7 +36,7 @@ class CheckpointKeyTest : public testing::TemporaryFolderTest {
     Write("other", std::string(32, 'o'));
     Write("short", "abc");
   }
-  // Words that name files of the folder stand for their paths.
+  // Runs a command; words that name files of the folder become their paths.
   int Run(const Words& words) {
     return Take(testing::RunProcess(Command(words)));
   }
@@ -71,7 +71,7 @@ TEST_F(CheckpointKeyTest, TheKeyIsASecretAndTravelsEncrypted) {
   EXPECT_FALSE(fs::exists(Path("run")));
 }
 
-// Who writes the files of a checkpoint, and what makes them do so.
+// The writers of a checkpoint's files, and the words that make them write.
 struct Writers {
   const char* name;
   Words words;

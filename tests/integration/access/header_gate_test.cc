@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A refused call costs the receiver its headers alone: it is answered while its
-// message has not even begun.
+// The receiver of a refused call only receives its headers: the call is
+// answered while its message has not even begun.
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ class HeaderGateTest : public ::testing::Test {
         .value();
   }
 
-  // The answer to a call's headers, when nothing follows them within `wait`.
+  // Returns the answer to a call's headers when nothing follows within `wait`.
   grpc::Status AnswerToHeaders(const std::string& method,
                                const CallerProof& proof, absl::Duration wait) {
     grpc::GenericStub stub(
@@ -97,7 +97,7 @@ TEST_F(HeaderGateTest, RefusesBeforeTheMessage) {
   EXPECT_GE(asked, 8);
 }
 
-// Otherwise the test above would see a server that refuses everything.
+// Without this, a server that refuses everything would pass the test above.
 TEST_F(HeaderGateTest, WaitsForTheMessageOfAMember) {
   const CallerProof member =
       CallerProof(Tls(PeerRole::kWorker), "")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A process that has lost its rank keeps its ticket, which never expires. All
-// servers refuse the ticket, also a server that has been replaced since.
+// servers must refuse this ticket, also a server that was replaced since then.
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
@@ -34,7 +34,7 @@ using testing::StatusIs;
 
 constexpr int kFloats = 3;
 
-// A job of one server and two ranks, whose ranks are plain calls.
+// A job of one server and two ranks. The ranks are plain calls.
 class LostPlaceTest : public ::testing::Test {
  protected:
   LostPlaceTest() {
@@ -76,7 +76,7 @@ class LostPlaceTest : public ::testing::Test {
     return place;
   }
 
-  // A server that has seen nothing of the job; another may have gone before.
+  // Starts a server that knows nothing of the job, perhaps after another one.
   void StartServer(const std::string& name) {
     const auto guard = std::make_shared<CallGuard>(CallGuard::Options{});
     server_ = ParameterServer::Start({.guard = guard}).value();
@@ -118,7 +118,7 @@ class LostPlaceTest : public ::testing::Test {
                 v1::GetPlanRequest(), worker.ticket(), &plan_);
   }
 
-  // A call in the name of the worker's rank under the present plan.
+  // Calls in the name of the worker's rank under the present plan.
   template <typename Request, typename Response>
   absl::Status CallFor(const v1::RegisterResponse& worker,
                        grpc::Status (v1::CoordinatorService::Stub::*method)(
@@ -241,7 +241,7 @@ TEST_F(LostPlaceTest, ATicketIsWorthNothingAfterAServerWasReplaced) {
   ASSERT_EQ(plan_.epoch(), 2u);
   Serve();
 
-  // Whoever lost the rank comes first, when no living rank has called yet.
+  // The process that lost the rank calls first, before any living rank.
   v1::ClockResponse clock;
   const auto fenced = StatusIs(absl::StatusCode::kFailedPrecondition, "fenced");
   EXPECT_THAT(ReadClock(lost, &clock), fenced);

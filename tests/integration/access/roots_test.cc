@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Daemons that may read data and keep checkpoints below some folders alone.
+// Daemons that may read data and keep checkpoints only below some folders.
 #include <gmock/gmock.h>
 
 #include <filesystem>

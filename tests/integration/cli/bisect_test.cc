@@ -26,8 +26,8 @@ class BisectTest : public testing::ReplayedRunsTest {
     WriteJob("job.yaml", "cluster: {servers: 2, workers: 2}\n");
     Train("a");
   }
-  // Bisects a and b, whose paths are left out of the text. The exit code is
-  // that of diff.
+  // Bisects a and b, whose paths are removed from the text. The exit codes are
+  // those of diff.
   json Bisect(int expected_code) {
     EXPECT_EQ(Run({"bisect", Path("a"), Path("b"), "--json"}), expected_code)
         << output_;
@@ -139,7 +139,7 @@ TEST_F(BisectTest, AnotherLearningRateIsNamed) {
                 "training.optimizer.adam.learning_rate is 0.01 and 0.02."));
 }
 
-// The record of a run that another version of a library computed.
+// Changes the record as if another version of a library had computed the run.
 TEST_F(BisectTest, AnotherVersionIsNamed) {
   Copy("a", "b");
   json environment = Json("b/environment.json");
@@ -156,7 +156,7 @@ TEST_F(BisectTest, AnotherVersionIsNamed) {
                               "and now: version of compiler is 99.1 and ")));
 }
 
-// Kernels for another kind of processor, which OpenBLAS can be told to use.
+// OpenBLAS can be told to use the kernels of another kind of processor.
 TEST_F(BisectTest, OtherKernelsOfTheMatrixProductsAreNamed) {
   TrainWith("OPENBLAS_CORETYPE", "Nehalem", "b");
   if (Metrics("b")[kSteps - 1]["loss"] == Metrics("a")[kSteps - 1]["loss"]) {
@@ -185,7 +185,7 @@ TEST_F(BisectTest, AFlippedBitOfACheckpointIsFound) {
             "or disk, or a program that is not deterministic.");
 }
 
-// The checkpoints of the last step are equal.
+// The checkpoints of the last step are equal; only the final weights differ.
 TEST_F(BisectTest, ChangedFinalWeightsAreFound) {
   Copy("a", "b");
   std::string bytes = Read("b/weights.safetensors");
@@ -228,7 +228,7 @@ TEST_F(BisectTest, FinalWeightsThatCannotBeReadAreRefused) {
   EXPECT_THAT(output_, HasSubstr("b/weights.safetensors does not exist"));
 }
 
-// A bit of a weight flips while the run is down; it goes on with that weight.
+// A bit of a weight flips while the run is down; the run continues with it.
 TEST_F(BisectTest, AFlippedWeightThatARunWentOnWithIsFound) {
   Copy("a/checkpoints/step-000000000020", "step-000000000020");
   TRIBUTARY_EXPECT_OK(
@@ -246,7 +246,7 @@ TEST_F(BisectTest, AFlippedWeightThatARunWentOnWithIsFound) {
   EXPECT_THAT(text_, HasSubstr("in the checkpoint of step 20, from which it "
                                "was resumed, tensor 0.weight (1 of 128"));
 
-  // The run has taken it over.
+  // The run has copied this checkpoint.
   std::filesystem::remove_all(Path("step-000000000020"));
   EXPECT_EQ(Bisect(1)["step"], 20);
 
@@ -282,7 +282,7 @@ TEST_F(BisectTest, AChangedJobWhoseStartIsGoneIsComparedByItsRecord) {
   std::filesystem::remove_all(Path("step-000000000020"));
   std::filesystem::remove_all(Path("b/checkpoints/step-000000000020"));
   found = Bisect(1);
-  EXPECT_EQ(found["step"], 22);  // the first other loss
+  EXPECT_EQ(found["step"], 22);  // the first loss that differs
   EXPECT_EQ(found["recomputed"], false);
   EXPECT_THAT(text_, AllOf(HasSubstr("Cause: training.optimizer.adam."
                                      "learning_rate is 0.01 and 0.02."),
@@ -290,7 +290,7 @@ TEST_F(BisectTest, AChangedJobWhoseStartIsGoneIsComparedByItsRecord) {
                                      "checkpoint before step 21 is left")));
 }
 
-// The job of the steps before 20 is that of run a alone.
+// Only run a has the job of the steps before 20.
 TEST_F(BisectTest, TwoRunsWhoseStartIsGoneAreComparedByTheirRecords) {
   for (const char* run : {"b", "c"}) {
     ASSERT_EQ(Run({"train", "--resume", Path("a/checkpoints/step-000000000020"),

@@ -45,7 +45,7 @@ class CheckpointCommandTest : public testing::TemporaryFolderTest {
     const int exit_code = process->Wait(kSoon);
     return {exit_code, process->output()};
   }
-  // Flips a bit of the byte.
+  // Flips a bit of this byte.
   void Damage(const std::string& file, size_t byte) const {
     std::string bytes = Read(file);
     bytes[byte] ^= 4;
@@ -164,7 +164,7 @@ TEST_F(CheckpointCommandTest, AFolderWithoutAManifestIsNoCheckpoint) {
   EXPECT_EQ(Run({"export", "run", "x"}).exit_code, 2);
 }
 
-// No command uses another checkpoint than the one meant without saying so.
+// A command that uses another checkpoint than the one meant must say so.
 TEST_F(CheckpointCommandTest, ADamagedNewestOneIsNotPassedOver) {
   const std::string manifest = std::string(kStep40) + "/manifest.ckpt";
   const std::string shard = std::string(kStep40) + "/shard-002-of-003.ckpt";
@@ -213,13 +213,12 @@ TEST_F(CheckpointCommandTest, NewestPassesOverWhatIsNotWholeAndSaysSo) {
   EXPECT_THAT(newest.output, EndsWith("holds no intact checkpoint\n"));
 }
 
-// The batch script of Slurm, started again after two earlier starts, with a
-// `tributary` that only tells how it is asked to train.
+// Runs the batch script of Slurm after two earlier starts, with a `tributary`
+// that only prints how it is asked to train.
 TEST_F(CheckpointCommandTest, ARequeuedJobGoesOnFromTheNewestWholeCheckpoint) {
   fs::create_directories(Path("runs/7"));
   fs::rename(Path("run"), Path("runs/7/0"));
-  fs::create_directories(
-      Path("runs/7/1/checkpoints"));  // died before its first
+  fs::create_directories(Path("runs/7/1/checkpoints"));  // no checkpoint yet
   fs::create_directories(Path("bin"));
   Write("bin/tributary", "#!/bin/sh\nif [ $1 = checkpoint ]; then exec '" +
                              testing::Program("tributary") +

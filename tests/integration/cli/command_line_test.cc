@@ -285,7 +285,7 @@ TEST_F(CommandLineTest, HelpIsShownForTheWordAndForNone) {
   EXPECT_EQ(alone->output(), page);
 }
 
-// Wherever the program was installed from.
+// This must work wherever the program was installed from.
 TEST_F(CommandLineTest, TheExampleOfTheHelpRunsInAnEmptyFolder) {
   const std::string page = Run({"tributary", "--help"});
   const size_t begin = page.find("  echo '{model");
@@ -306,7 +306,7 @@ TEST_F(CommandLineTest, VersionIsTold) {
               StartsWith("tributary "));
 }
 
-// Whoever owns the current folder can put libraries there.
+// The owner of the current folder can put libraries there.
 TEST_F(CommandLineTest, LibrariesOfTheCurrentFolderAreNotLoaded) {
   std::vector<std::string> libraries;  // those of this test; most are theirs
   dl_iterate_phdr(

@@ -80,7 +80,7 @@ TEST_F(CompareTest, TwoWorkersGetWhereOneGets) {
   EXPECT_EQ(two["bytes_per_rank_and_step"]["received"], 1153 * 4);
   EXPECT_GT(two["parts_seconds"]["optimizer"], 0);
   EXPECT_GT(two["peak_memory_bytes"]["server"], 1 << 20);
-  // The same training; only sums are rounded in another order.
+  // The training is the same; only sums are rounded in another order.
   EXPECT_GT(two["weight_distance"], 0);
   EXPECT_LT(two["weight_distance"], 1e-5);
   EXPECT_NEAR(two["loss"].get<double>(),
@@ -90,13 +90,13 @@ TEST_F(CompareTest, TwoWorkersGetWhereOneGets) {
   EXPECT_THAT(Read("page.html"), HasSubstr("One step, rank by rank"));
   EXPECT_THAT(Read("page.html"), HasSubstr("</html>\n"));
 
-  // The same report from the existing runs.
+  // The existing runs give the same report again.
   auto again = Compare({"--from", "runs/parameter_server", "--from",
                         "runs/single", "--json", "again.json"});
   ASSERT_EQ(again->Wait(kSoon), 0) << again->output();
   EXPECT_EQ(json::parse(Read("again.json")), figures);
 
-  // No report takes the place of a file of the runs.
+  // A report never replaces a file of the runs.
   const std::string summary = Read("runs/single/summary.json");
   for (const char* option : {"--json", "--report"}) {
     auto refused =
@@ -106,7 +106,7 @@ TEST_F(CompareTest, TwoWorkersGetWhereOneGets) {
   }
   EXPECT_EQ(Read("runs/single/summary.json"), summary);
 
-  // Beside a run with another rate, which has no distance from it.
+  // Compares with a run of another rate, which has no distance from the first.
   auto other =
       Compare({"job.yaml", "--strategies", "parameter_server", "--run-dir",
                "other", "--set", "training.optimizer.adam.learning_rate=0.1"});
@@ -119,7 +119,7 @@ TEST_F(CompareTest, TwoWorkersGetWhereOneGets) {
 }
 
 // 4,612 bytes of gradients in one block go from two workers to one server and
-// back at 956,407 payload bytes/s: 19.3 ms after backward.
+// back at 956,407 payload bytes/s. This takes 19.3 ms after backward.
 TEST_F(CompareTest, PredictsWithWhatIsGiven) {
   auto compare =
       Compare({"job.yaml", "--strategies", "parameter_server", "--servers", "1",

@@ -21,7 +21,7 @@ using testing::kSoon;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-// Tables of two numbers, a word and a class, 0 to 2.
+// Tables with two numbers, a word and a class from 0 to 2.
 constexpr char kTable[] =
     "a,b,color,label\n1,2,red,0\n3,4,blue,1\n5,6,red,2\n7,8,blue,0\n";
 constexpr char kOtherTable[] = "a,b,color,label\n1,2,green,1\n";
@@ -83,15 +83,15 @@ training: {epochs: 1, loss: mse, optimizer: {sgd: {learning_rate: 0.1}}}
 struct Misfit {
   std::string label;
   const char* job;
-  // Parts of the job file, or of the data, and what stands there instead.
+  // Parts of the job file or of the data, and the texts that replace them.
   std::vector<std::pair<std::string, std::string>> changes;
-  std::string message;  // its start, after "tributary: "
+  std::string message;  // its beginning, after "tributary: "
 };
 
 class DataFitsTest : public testing::TemporaryFolderTest,
                      public ::testing::WithParamInterface<Misfit> {
  protected:
-  // With the folders of the test and of the examples' data in their places.
+  // Inserts the folders of the test and of the examples' data.
   std::string Expanded(const std::string& text) const {
     return absl::StrReplaceAll(
         text,
@@ -176,7 +176,7 @@ TEST_F(DataFitsTest, AStepLargerThanTheTrainingSetIsNoted) {
     two_workers.insert(two_workers.end(), {"--set", "cluster.workers=2"});
     EXPECT_THAT(Run(two_workers, 0), HasSubstr(note));
   }
-  // Four samples are the whole set: as many as there are.
+  // A batch of four samples is the whole set.
   EXPECT_THAT(
       Run({"train", "job.yaml", "--dry-run", "--set", "data.batch_size=4"}, 0),
       Not(HasSubstr("every epoch is a single step")));

@@ -62,7 +62,7 @@ class DataRulesTest : public testing::TemporaryFolderTest {
     Write("points.csv", Points());
     Write("job.yaml", kDataRulesJob);
   }
-  // Exit code; what the command has printed is in output_.
+  // Returns the exit code; the command's output is in output_.
   int Run(std::vector<std::string> words) {
     words.insert(words.begin(), testing::Program("tributary"));
     const testing::ProcessResult result = testing::RunProcess(words);
@@ -88,8 +88,8 @@ TEST_F(DataRulesTest, MissingValuesAreFilledInTrainingAndInPrediction) {
   EXPECT_EQ(table["missing"], (json{"", "?", "NA"}));
   ASSERT_EQ(table["fill"].size(), 2u);
   EXPECT_EQ(table["categorical"][0]["categories"], (json{"blue", "red"}));
-  // x: four of the 40 cold ones are missing, all of them 0.3 (i % 5 is 3). The
-  // sum of the cold ones is 8 - 1.2, that of the hot ones 408.
+  // x is missing in four of the 40 cold rows, in which it would be 0.3 (i % 5
+  // is 3). The sum of the cold ones is 8 - 1.2, that of the hot ones 408.
   EXPECT_NEAR(table["fill"][0].get<double>(), (6.8 + 408) / 76, 1e-6);
 
   const std::string rows =
@@ -106,7 +106,7 @@ TEST_F(DataRulesTest, SkippedRowsAreNeitherTrainedNorEvaluated) {
   ASSERT_EQ(Train({"--set", "data.train.csv.missing={skip: true, texts: NA}"}),
             0)
       << output_;
-  // Four rows lack x and four the colour.
+  // Four rows lack x, and four others lack the colour.
   EXPECT_EQ(Json("run/model.json")["training_data"]["rows"], 72);
   EXPECT_EQ(Json("run/summary.json")["evaluations"][0]["samples"], 72);
   ASSERT_EQ(Run({"evaluate", Path("run")}), 0) << output_;
@@ -180,7 +180,7 @@ TEST_F(OwnFieldsTest, EvaluateReadsATestSourceAsTheRunHasReadIt) {
   ExpectTheMetricsOfTheRun("bare.csv", bare, {"--set", "data.stream={}"});
 }
 
-// The median of the training rows is not in model.json.
+// model.json lacks the median of the training rows.
 TEST_F(OwnFieldsTest, ChangedTrainingRowsAreTold) {
   ExpectTheMetricsOfTheRun("test.csv", "missing: {median: true, texts: NA}");
   Write("points.csv", Points() + "1,1,red,hot\n");
@@ -206,7 +206,7 @@ TEST_F(DataRulesTest, WithoutARuleAMissingValueIsAnErrorThatNamesTheRule) {
 
 class ValidationTest : public DataRulesTest {
  protected:
-  // With a fifth of the rows as validation set.
+  // Trains with a fifth of the rows as validation set.
   int TrainWith(const std::string& run, std::vector<std::string> more = {}) {
     std::vector<std::string> words = {"train",     Path("job.yaml"),
                                       "--run-dir", Path(run),
@@ -276,9 +276,9 @@ TEST_F(ValidationTest, TheChoiceIsTheSameUnderEveryStrategyAndAfterAStop) {
   EXPECT_EQ(Sha("second"), sha);
   EXPECT_EQ(Json("second/summary.json")["validation"],
             Json("run/summary.json")["validation"]);
-  // The weights that it starts with, thirteen epochs, and the test set.
+  // Of the weights at the start, of thirteen epochs, and on the test set.
   EXPECT_EQ(Json("second/summary.json")["evaluations"].size(), 15u);
-  // Under tensor ranks and stages the weights differ in rounding alone.
+  // With tensor ranks and stages, the weights differ only by rounding.
   ASSERT_EQ(TrainWith("pipeline",
                       {"--set", "strategy={pipeline_parallel: {stages: 2}}",
                        "--set", "model={mlp: {in: 4, hidden: 8, out: 2}}"}),
@@ -297,7 +297,7 @@ TEST_F(ValidationTest, AFractionThatLeavesNothingIsToldBeforeAnythingStarts) {
                                  "which leaves none to train on"));
 }
 
-// Twelve rows that say nothing about their class, of which three are hot.
+// Twelve rows whose inputs say nothing about the class; three of them are hot.
 constexpr char kRareJob[] = R"(name: rare
 model:
   sequential:

@@ -59,7 +59,7 @@ class EarlyStoppingTest : public testing::TemporaryFolderTest {
   json Summary(const std::string& run) {
     return json::parse(Read(run + "/summary.json"));
   }
-  // The first of the evaluations with the lowest loss.
+  // The first evaluation with the lowest loss.
   static json LowestLoss(const json& evaluations) {
     return *std::min_element(evaluations.begin(), evaluations.end(),
                              [](const json& a, const json& b) {
@@ -144,7 +144,7 @@ TEST_F(EarlyStoppingTest, TheBestCheckpointStays) {
       << "the best and the newest";
 }
 
-// Its checkpoint holds slices, which a model cannot take.
+// The checkpoint of the best step holds slices, which a model cannot load.
 TEST_F(EarlyStoppingTest, TheBestWeightsAreWholeWhereWorkersHoldSlices) {
   std::vector<std::string> words = kBest;
   words.insert(
@@ -159,7 +159,7 @@ TEST_F(EarlyStoppingTest, TheBestWeightsAreWholeWhereWorkersHoldSlices) {
   EXPECT_EQ(Read("run/best.safetensors"), Exported("run"));
   EXPECT_EQ(Read("run/weights.safetensors"), Exported("run", {"--last"}));
 
-  // Such a rate makes every later evaluation worse.
+  // This rate makes every later evaluation worse.
   auto resumed =
       Start({"tributary", "train", "--resume", "run", "--run-dir", "resumed",
              "--set", "strategy=parameter_server", "--set",
@@ -170,7 +170,7 @@ TEST_F(EarlyStoppingTest, TheBestWeightsAreWholeWhereWorkersHoldSlices) {
   EXPECT_EQ(Read("resumed/best.safetensors"), Read("run/best.safetensors"));
 }
 
-// Nobody has the weights of an evaluation that left no checkpoint.
+// If an evaluation left no checkpoint, its weights are lost.
 TEST_F(EarlyStoppingTest, TheBestMustBeAtHand) {
   auto train = Train("run", {"--set", "evaluation.every_steps=10", "--set",
                              "training.epochs=8"});
@@ -187,7 +187,7 @@ TEST_F(EarlyStoppingTest, TheBestMustBeAtHand) {
   EXPECT_EQ(Read("kept/best.safetensors"), Read("run/weights.safetensors"));
 }
 
-// A lower loss on other rows is no better one.
+// A lower loss on other rows does not count as better.
 TEST_F(EarlyStoppingTest, TheBestBeginsAnewWithOtherSamples) {
   std::vector<std::string> words = kBest;
   words.insert(words.end(), {"--set", "training.epochs=2"});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pipeline in which a stage has no parameters: its rank has no block at any
-// server.
+// A pipeline in which one stage has no parameters: the rank of this stage has
+// no block at any server.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -14,7 +14,7 @@ namespace {
 
 class EmptyStageTest : public testing::TemporaryFolderTest {
  protected:
-  // The weights that a run with this strategy ends with.
+  // Returns the final weights of a run with this strategy.
   std::string Weights(const std::string& run, const std::string& strategy) {
     Write(run + ".yaml", R"(name: empty-stage
 model: {sequential: [{linear: {in: 16, out: 1}}, tanh]}

@@ -146,7 +146,7 @@ TEST_F(FineTuneTest, AFrozenBodyKeepsItsBitsWhileTheHeadLearns) {
   const auto losses = TemporaryFolderTest::Read("tuned/metrics.jsonl");
   EXPECT_FALSE(losses.empty());
 
-  // The run's own job file names the file, so that it trains to the same bits.
+  // The run's own job.yaml names the file, so training it gives the same bits.
   const std::string resolved = TemporaryFolderTest::Read("tuned/job.yaml");
   EXPECT_THAT(resolved, HasSubstr(Path("base/weights.safetensors")));
   MustTrain(resolved, "again");
@@ -161,7 +161,7 @@ TEST_F(FineTuneTest, AFrozenBodyKeepsItsBitsWhileTheHeadLearns) {
   EXPECT_LT(last, first);
 }
 
-// It is read before the first step alone.
+// The file of the initial weights is read only before the first step.
 TEST_F(FineTuneTest, ARunThatGoesOnDoesNotNeedTheFile) {
   TrainBase();
   MustTrain(absl::StrCat(Tuned(kNewHead),

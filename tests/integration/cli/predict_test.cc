@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `tributary predict` and `tributary evaluate` on the model of a run, and what
-// they say about wrong inputs: real processes.
+// `tributary predict` and `tributary evaluate` on the model of a run, and their
+// errors for wrong inputs: real processes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -132,7 +132,7 @@ TEST_F(PredictTest, EvaluateRepeatsTheRunsMetrics) {
   EXPECT_NEAR(report["metrics"]["loss"].get<double>(),
               test["loss"].get<double>(), 1e-6);
   EXPECT_EQ(report["confusion"], (json{{40, 0}, {0, 40}}));
-  // The same rows as an input.
+  // The same rows, given as an input.
   ASSERT_EQ(Run({"evaluate", Path("run"), Path("points.csv")}), 0) << output_;
   EXPECT_THAT(output_,
               HasSubstr(absl::StrCat("points.csv, 80 rows\nweights     ",

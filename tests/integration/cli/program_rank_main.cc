@@ -4,10 +4,10 @@
 //
 //   program_rank [KEY=VALUE...] [steps N] [declare N] [exit CODE] [die-at N]
 //
-// KEY=VALUE are fields of the job that the program sets. It takes N steps
-// (default 5) and prints the first ones. `declare`: the total steps that it
-// declares. `exit`: before it joins, rank 1 exits with this code. `die-at`: at
-// this step the first rank 1 of the folder kills itself.
+// KEY=VALUE are fields of the job that the program sets. The program takes N
+// steps (default 5) and prints the first ones. `declare`: the total steps that
+// it declares. `exit`: rank 1 exits with this code before it joins. `die-at`:
+// at this step the first rank 1 in the folder kills itself.
 #include <signal.h>
 #include <unistd.h>
 
@@ -31,7 +31,8 @@ namespace tributary {
 namespace {
 
 constexpr absl::Duration kPatience = absl::Seconds(60);
-// Few, since a test that waits for another process leaves the pipe full.
+// Only a few, because a test that waits for another process does not read the
+// pipe, which must not become full.
 constexpr int64_t kPrintedSteps = 100;
 
 struct Arguments {

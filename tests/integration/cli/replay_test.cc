@@ -41,8 +41,8 @@ class ReplayTest : public testing::ReplayedRunsTest {
     EXPECT_EQ(replayed["equal"], true) << output_;
     EXPECT_EQ(replayed["loss"], Metrics(run)[step - 1]["loss"]);
   }
-  // Every tenth step has one, but where the disk was too slow. 0: there is
-  // none.
+  // Returns the step of the newest checkpoint before `step`; 0: none. Every
+  // tenth step has a checkpoint, unless the disk was too slow.
   int NewestCheckpointBefore(const std::string& run, int step) {
     int newest = 0;
     for (const auto& entry :
@@ -143,7 +143,7 @@ TEST_F(ReplayTest, EveryDeterministicStrategyGivesTheRecord) {
 }
 
 TEST_F(ReplayTest, GroupsOfRanksAreStartedAsTheJobHasThem) {
-  // Without batch_norm and dropout, which a stage or slice may not have.
+  // No batch_norm and no dropout, which a stage or slice must not have.
   Write("job.yaml", R"(name: groups
 model: {sequential: [linear: {in: 8, out: 16}, relu, linear: {in: 16, out: 2}]}
 data:
@@ -220,7 +220,7 @@ TEST_F(ReplayTest, NeedsTheTrainingDataAlone) {
                         Path("features.npy") + " does not exist\n"));
 }
 
-// The steps before the checkpoint are those of another job.
+// The steps before the checkpoint belong to another job.
 TEST_F(ReplayTest, RefusesAStepOfAResumedRunWhoseStartIsGone) {
   WriteJob("job.yaml", kServers);
   Train("first", {"--set", "training.steps=20"});

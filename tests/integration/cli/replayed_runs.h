@@ -34,8 +34,8 @@ class ReplayedRunsTest : public TemporaryFolderTest {
     WriteJob("job.yaml", "strategy: {parameter_server: {sync: bsp}}\n");
   }
 
-  // flipped_row: a bit of column 3 of this row is flipped; -1: none. A lower
-  // bit can be rounded away for an epoch or two, on some processors.
+  // flipped_row: flips a bit of column 3 of this row; -1: none. On some
+  // processors, rounding can hide a lower bit for an epoch or two.
   void WriteData(const std::string& name, int flipped_row = -1) const {
     std::vector<float> features;
     std::vector<int64_t> labels;
@@ -55,7 +55,8 @@ class ReplayedRunsTest : public TemporaryFolderTest {
     WriteNpy(Path("labels.npy"), {kRows}, labels);
   }
 
-  // `strategy` and everything after it; `training`: further fields of it.
+  // `strategy`: the strategy and what follows it; `training`: further fields of
+  // training.
   void WriteJob(const std::string& name, const std::string& strategy,
                 const std::string& training = "") const {
     Write(name, R"(name: replayed
@@ -89,7 +90,7 @@ training: {steps: 40, loss: cross_entropy, gradient_accumulation: 2,
     output_ = result.output;
     ASSERT_EQ(result.exit_code, 0) << output_;
   }
-  // Train with an environment variable set, which is as before after it.
+  // Trains with an environment variable set, and restores it afterwards.
   void TrainWith(const std::string& name, const std::string& value,
                  const std::string& run) {
     const char* const before = std::getenv(name.c_str());
@@ -102,7 +103,7 @@ training: {steps: 40, loss: cross_entropy, gradient_accumulation: 2,
       setenv(name.c_str(), kept.c_str(), 1);
     }
   }
-  // A copy of a finished run, as its record is.
+  // Copies the record of a finished run.
   void Copy(const std::string& from, const std::string& to) const {
     std::filesystem::copy(Path(from), Path(to),
                           std::filesystem::copy_options::recursive);

@@ -24,7 +24,7 @@ training: {epochs: 2, loss: mse, optimizer: {sgd: {learning_rate: 0.01}}}
 cluster: {servers: 1, workers: 1}
 )";
 
-// Trains small jobs and goes on from them.
+// Trains small jobs and continues them.
 class ResumeTest : public testing::TemporaryFolderTest {
  protected:
   // Returns the exit code; the output is in output_.
@@ -36,7 +36,7 @@ class ResumeTest : public testing::TemporaryFolderTest {
     output_ = process->output();
     return code;
   }
-  // Trains the first steps; the run directory has the words that follow.
+  // Trains the first steps of kTwoEpochs into the run directory `run`.
   void Train(int steps, const std::string& run) {
     Write("job.yaml", kTwoEpochs);
     ASSERT_EQ(Run({"train", "job.yaml", "--run-dir", run, "--set",
@@ -44,7 +44,7 @@ class ResumeTest : public testing::TemporaryFolderTest {
               0)
         << output_;
   }
-  // To the end of the second epoch, if the words say nothing else.
+  // Continues to the end of the second epoch, unless the words say otherwise.
   int Resume(const std::string& from, const std::string& run,
              const std::vector<std::string>& words = {}) {
     std::vector<std::string> all = {

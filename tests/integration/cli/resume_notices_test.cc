@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where `--resume` finds checkpoints, and which changes it tells.
+// Where `--resume` finds checkpoints, and which changes it reports.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,7 +20,8 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 namespace fs = std::filesystem;
 
-// Beside its own checkpoints there are those of a run that went on from it.
+// The folder also has the checkpoints of a run that continued from the first
+// one.
 TEST_F(ResumeTest, ARunIsNotTakenForOneThatWentOnFromIt) {
   Write("job.yaml", kTwoEpochs);
   ASSERT_EQ(Run({"train", "job.yaml", "--run-dir", "first", "--set",
@@ -35,7 +36,7 @@ TEST_F(ResumeTest, ARunIsNotTakenForOneThatWentOnFromIt) {
   EXPECT_THAT(output_, HasSubstr("is of a run that went on from it"));
   ASSERT_EQ(Run({"checkpoint", "newest", "second"}), 0);
   EXPECT_THAT(output_, Not(HasSubstr("went on from it")));
-  // As if it had been killed.
+  // Without a summary, the run looks as if it had been killed.
   fs::remove(Path("first/summary.json"));
   ASSERT_EQ(Run({"export", "first", "y.safetensors"}), 0) << output_;
   EXPECT_EQ(Read("y.safetensors"), Read("first/weights.safetensors"));
@@ -45,7 +46,7 @@ TEST_F(ResumeTest, ARunIsNotTakenForOneThatWentOnFromIt) {
   EXPECT_THAT(output_, HasSubstr("first/job.yaml does not count, because "));
 }
 
-// Its checkpoints would take the place of later ones.
+// The checkpoints of the resumed run would replace later ones.
 TEST_F(ResumeTest, ASharedDirectoryIsGoneOnFromAtItsNewestIntactCheckpoint) {
   Write("job.yaml", kTwoEpochs);
   ASSERT_EQ(Run({"train", "job.yaml", "--run-dir", "first", "--set",
@@ -74,8 +75,8 @@ TEST_F(ResumeTest, ASharedDirectoryIsGoneOnFromAtItsNewestIntactCheckpoint) {
   EXPECT_EQ(Samples("fourth"), 96);
 }
 
-// A group takes the fields that it does not write from the job's optimizer, and
-// keeps the zeros that it writes.
+// A group takes fields that it does not set from the job's optimizer, and keeps
+// the zeros that it sets.
 TEST_F(ResumeTest, ParameterGroupsGoOnAsTheyWere) {
   Write("job.yaml",
         absl::StrReplaceAll(

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 TEST_F(ResumeTest, OtherWorkersAndBatchesTrainWhatIsLeftOnce) {
   Train(8, "first");
-  // Four steps of 16 rows are left of the second epoch.
+  // Four steps of 16 rows remain in the second epoch.
   EXPECT_EQ(Resume("first", "workers", {"--workers", "2"}), 0) << output_;
   EXPECT_EQ(Samples("workers"), 64);
   EXPECT_EQ(Summary("workers")["steps"], 12);
@@ -27,7 +27,7 @@ TEST_F(ResumeTest, OtherWorkersAndBatchesTrainWhatIsLeftOnce) {
 
 TEST_F(ResumeTest, ABatchMayChangeWithinAnEpochAndAgain) {
   Train(4, "first");
-  // 32 rows a step: the end of the first epoch, and half of the second.
+  // With 32 rows a step: the rest of the first epoch, and half of the second.
   EXPECT_EQ(Resume("first", "second",
                    {"--set", "training.gradient_accumulation=4", "--set",
                     "training.steps=6"}),
@@ -78,7 +78,7 @@ TEST_F(ResumeTest, ARunThatIsOverHasNothingLeftForOtherWorkers) {
                                  "of step 16"));
 }
 
-// It does no step, and must not need the run before it all the same.
+// The second run takes no step, but must not need the first run's files.
 TEST_F(ResumeTest, ARunWithNothingLeftHasACheckpointToGoOnFrom) {
   Train(16, "first");
   ASSERT_EQ(Resume("first", "second"), 0) << output_;
@@ -99,7 +99,7 @@ TEST_F(ResumeTest, ARunWithNothingLeftHasACheckpointToGoOnFrom) {
   EXPECT_EQ(Summary("third")["steps"], 24);
 }
 
-// Its only checkpoint is of the run before, whose job was another.
+// The only checkpoint of the second run is the first run's, with another job.
 TEST_F(ResumeTest, ARunWithoutAStepOfItsOwnKeepsTheChangesOfItsJob) {
   Train(16, "first");
   ASSERT_EQ(Resume("first", "second",
@@ -131,7 +131,7 @@ TEST_F(ResumeTest, TheLineThatContinuesARunKeepsItsOptions) {
                     "--workers", "2", "--log-format", "json"}),
             1)
       << output_;
-  // Its own job.yaml has the settings, and a copy of the checkpoint is there.
+  // The run's own job.yaml has the settings, beside a copy of the checkpoint.
   EXPECT_THAT(output_, HasSubstr("continue with: tributary train --resume "
                                  "failed --log-format json\n"));
   EXPECT_EQ(Run({"train", "--resume", "failed", "--dry-run"}), 0) << output_;

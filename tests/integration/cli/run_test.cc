@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `tributary run` with a program of its own: real processes, which train
-// through real servers.
+// `tributary run` with a program made for this test: real processes, which
+// train through real servers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -26,7 +26,7 @@ using testing::RunningProcess;
 
 constexpr char kSgd[] = "training.optimizer={sgd: {learning_rate: 0.5}}";
 
-// The coordinator's address in its output.
+// Finds the coordinator's address in its output.
 std::string AddressIn(const std::string& output) {
   const size_t begin = output.find("127.0.0.1:");
   return begin == std::string::npos
@@ -53,7 +53,7 @@ class RunTest : public testing::TemporaryFolderTest {
     EXPECT_TRUE(job.ok()) << job.status();
     return job.ok() ? *job : v1::JobSpec();
   }
-  // The weight that the run has saved.
+  // Returns the weight that the run has saved.
   float Weight() {
     const auto weights = ReadSafetensors(Path("run/weights.safetensors"),
                                          {{.name = "w", .shape = {4}}});
@@ -67,7 +67,7 @@ TEST_F(RunTest, AProgramTrainsThroughTheServersUntilItEnds) {
   EXPECT_EQ(run->Wait(kSoon), 0) << run->output();
   EXPECT_THAT(run->output(), HasSubstr("2 servers, 3 workers, coordinator"));
   EXPECT_THAT(run->output(), HasSubstr("step 6 of the program: weight -3\n"));
-  // It does not count its samples.
+  // The program does not count its samples.
   EXPECT_THAT(run->output(), ContainsRegex("done: 6 steps in .* steps/s\n"));
   EXPECT_THAT(run->output(), Not(HasSubstr("9007199254740991")));
   EXPECT_THAT(Read("run/logs/worker-2.log"),
@@ -116,8 +116,9 @@ TEST_F(RunTest, ARankThatLeavesBeforeItJoinsEndsTheRunSoon) {
 }
 
 TEST_F(RunTest, AResumedRunGoesOnFromItsCheckpoint) {
-  // One checkpoint, for which the end waits: steps as quick as these can leave
-  // a checkpoint out while the one before is being written.
+  // Only one checkpoint, for which the end of the job waits. With steps as
+  // quick as these, a checkpoint can be left out while the one before is being
+  // written.
   const std::vector<std::string> program = {kSgd, "checkpoint={every_steps: 4}",
                                             "steps"};
   std::vector<std::string> words = program;

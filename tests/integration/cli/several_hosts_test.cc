@@ -83,7 +83,7 @@ class SeveralHostsTest : public testing::TemporaryFolderTest {
     EXPECT_EQ(train->Wait(kSoon), 0) << train->output();
     return Summary("local")["weights_sha256"];
   }
-  // The command lines containing this text that the launcher was given.
+  // The command lines containing this text that the launcher has received.
   Words Launched(const std::string& piece) {
     Words lines;
     std::istringstream text(Read("launched.txt"));
@@ -153,7 +153,7 @@ TEST_F(SeveralHostsTest, AWorkerKilledUnderItsLauncherIsReplaced) {
 
 // The stopped worker's heartbeats end. Its launcher is killed once and another
 // is started. The new launcher starts slowly, as ssh does, and must not be
-// killed for the silence before it.
+// killed because of the silence before it.
 TEST_F(SeveralHostsTest, AWorkerThatIsStoppedLosesItsLauncherAndIsReplaced) {
   Write("launch.sh",
         absl::StrReplaceAll(kLauncher, {{"shift", "sleep 0.5\nshift"}}));
@@ -163,7 +163,7 @@ TEST_F(SeveralHostsTest, AWorkerThatIsStoppedLosesItsLauncherAndIsReplaced) {
   ASSERT_EQ(before.size(), 1u);
   kill(before[0], SIGSTOP);
   EXPECT_EQ(train->Wait(kSoon), 0) << train->output();
-  kill(before[0], SIGKILL);  // in case the launcher's end has not ended it
+  kill(before[0], SIGKILL);  // if it has outlived its launcher
   EXPECT_THAT(train->output(), HasSubstr("worker-0 (its launcher, pid "));
   EXPECT_EQ(Summary("hosts")["lost"]["workers"], 1);
   EXPECT_EQ(Launched("tributary-worker").size(), 3u);
@@ -207,7 +207,7 @@ TEST_F(SeveralHostsTest, CompareRunsThereAndPredictsFromThere) {
     EXPECT_GT(run["predicted_step_seconds"], 0) << run["strategy"];
     EXPECT_GT(run["step_seconds"], 0) << run["strategy"];
   }
-  // Measured once, because no shared cores are known, with an absolute path.
+  // Measured once, as no shared cores are known, and with an absolute path.
   const Words computed = Launched("--measure-compute " + Path("job.yaml"));
   ASSERT_EQ(computed.size(), 1u) << Read("launched.txt");
   EXPECT_THAT(computed[0], ::testing::StartsWith("127.0.0.2 /"));

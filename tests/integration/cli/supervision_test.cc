@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// `tributary train` with misbehaving children. It looks for the programs to
-// start in its own directory, so a copy of it next to small scripts starts the
-// scripts.
+// `tributary train` with misbehaving children. `train` looks for the programs
+// to start in its own directory, so a copy of it beside small scripts starts
+// these scripts.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -51,7 +51,7 @@ training: {steps: 5, loss: mse, optimizer: {sgd: {learning_rate: 0.1}}}
                                   .folder = folder()});
   }
 
-  // A child's pid, once it has written it.
+  // Returns a child's pid, once the child has written it.
   pid_t ChildPid(const std::string& role) {
     const absl::Time deadline = absl::Now() + kSoon;
     while (absl::Now() < deadline) {

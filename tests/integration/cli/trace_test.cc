@@ -51,8 +51,7 @@ struct Span {
 using BlockKey = std::tuple<int, int, int>;
 using RankKey = std::tuple<int, int, int, int>;
 
-// The slices of a trace, by what they show. A slice that comes twice fails the
-// test.
+// The slices of a trace, by what they show. A repeated slice fails the test.
 struct Drawn {
   std::map<RankKey, Span> queued, sent, stored, checked, answered;
   std::map<BlockKey, Span> updated;
@@ -175,7 +174,7 @@ TEST_F(TraceTest, ShowsTheWayOfEveryBlockAndChangesNoWeight) {
       << output_;
   EXPECT_THAT(output_, HasSubstr("steps 3-5 of 4 processes"));
   const Drawn drawn = ReadTrace("out.json");
-  // The blocks of a step are the same in each, and each server has several.
+  // Every step has the same blocks, and each server has several.
   std::set<std::pair<int, int>> blocks;
   for (const auto& [key, span] : drawn.checked) {
     blocks.insert({std::get<1>(key), std::get<2>(key)});

@@ -239,7 +239,7 @@ TEST_F(TrainTest, SecondInterruptEndsEverythingAtOnce) {
   kill(worker, SIGSTOP);
   train->Signal(SIGINT);
   ASSERT_TRUE(train->WaitForOutput("stopping at the next common step", kSoon));
-  // Within a second of the first one they count as the same.
+  // Signals within a second of the first one count as the same request.
   const absl::Time deadline = absl::Now() + kSoon;
   do {
     train->Signal(SIGINT);

@@ -11,8 +11,8 @@
 
 namespace tributary::testing {
 
-// Flips random bits of messages and of memory, reproducibly, and counts what
-// becomes of them.
+// Flips random bits of messages and of memory, reproducibly, and counts the
+// results.
 class BitFlips {
  public:
   struct Count {
@@ -21,17 +21,17 @@ class BitFlips {
     int same = 0;  // decoded to the same message, so there is nothing to refuse
   };
 
-  // Starts the random numbers of a message anew, so that its damage does not
-  // depend on the order of messages. Call it first.
+  // Seeds the random numbers for a message, so that its damage does not depend
+  // on the order of messages. Call it first.
   void Begin(const std::string& message);
 
-  // Flips one bit of `n` bytes; every second time 2 to 8 bits, or any bits of
-  // up to 16 bytes in a row. At least one bit then differs.
+  // Flips one bit of `n` bytes; every second time, flips 2 to 8 bits or changes
+  // any bits of up to 16 successive bytes. At least one bit then differs.
   void Damage(char* data, size_t n);
-  // The same for a message, half of the time in its first header_bytes.
+  // The same for a message; half of the time, in its first header_bytes.
   std::string Damaged(const std::string& message, size_t header_bytes);
 
-  // Counts a damaged message or memory under a name.
+  // Count a damaged message or memory under a name.
   void CountRefused(const std::string& name) { ++Add(name).refused; }
   void CountSame(const std::string& name) { ++Add(name).same; }
 
@@ -50,9 +50,9 @@ class BitFlips {
   std::map<std::string, Count> counts_;
 };
 
-// Whether protobuf reads two messages as the same one. Some bits mean nothing:
-// a bool is true for every number but 0, and the last byte of a number of ten
-// bytes has one bit that counts.
+// Whether protobuf reads both as the same message. Some bits have no meaning: a
+// bool is true for every number but 0, and the last byte of a ten-byte number
+// has only one bit that counts.
 template <typename Message>
 bool SameMessage(const Message& message, const std::string& bytes) {
   Message other;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random bit flips in every message between a worker and a server, and in the
-// memory that they share. Each of them must be refused or mean nothing.
+// memory that they share. Each flip must be refused or change nothing.
 #include <google/protobuf/stubs/logging.h>
 #include <gtest/gtest.h>
 
@@ -44,8 +44,8 @@ Cluster::Options OptionsFor(const Case& c) {
     ParameterSpec& spec = options.parameters.emplace_back();
     spec.name = absl::StrCat(i, ".weight");
     spec.shape = {60 + i};
-    // The only rank holds all, but parameters of different holders are in
-    // blocks of their own.
+    // The only rank holds all parameters, but parameters with different holders
+    // get separate blocks.
     if (i % 2 == 0) spec.holders.stage = 0;
   }
   options.optimizer.learning_rate = 0.05;
@@ -112,8 +112,8 @@ class Training {
     return ParameterClient::Connect(options).value();
   }
 
-  // Reads the clock with the training's client and, as each repeats a damaged
-  // answer after a pause, with others at the same time.
+  // Reads the clock with the training's client and others at the same time,
+  // since each pauses before it repeats the call of a damaged answer.
   void ReadClocks(int64_t steps) {
     const auto read = [steps](ParameterClient& client) {
       const absl::StatusOr<RankProgress> progress = client.ReadProgress();
@@ -140,7 +140,7 @@ class Training {
       gradients.push_back(gradients_[i].data());
     }
     const std::vector<float*> weights = model_.Weights();
-    // The rate of the undisturbed run, which gets it from the schedule.
+    // The rate of the undisturbed run, which the schedule gives there.
     const double rates[] = {cluster_.options().optimizer.learning_rate};
     client_->BeginStep(step, kSamples, gradients, weights, rates);
     for (const Block& block : client_->partition().blocks(0)) {

@@ -32,7 +32,7 @@ using testing::Http2Peer;
 constexpr size_t kExpandedBytes = size_t{256} << 20;
 constexpr int64_t kMostGrowth = 64 << 20;
 
-// This process's peak memory.
+// Returns this process's peak memory.
 int64_t PeakBytes() {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;) {
@@ -42,7 +42,7 @@ int64_t PeakBytes() {
   return 0;
 }
 
-// The answer of the server at `port` to a bomb sent to this method.
+// Returns the answer of the server at `port` to a bomb sent to this method.
 std::string SendBomb(int port, const std::string& method,
                      const std::string& encoding, const std::string& bomb) {
   auto peer = Http2Peer::Connect(port);
@@ -90,7 +90,7 @@ TEST_F(CompressedMessagesTest, ACoordinatorRefusesThemUnexpanded) {
   ExpectRefused(port, "CoordinatorService/ReportEvaluation");
 }
 
-// The compression flag without the header, and encodings unknown to gRPC.
+// Sends the compression flag without the header, and encodings unknown to gRPC.
 TEST_F(CompressedMessagesTest, NothingIsExpandedUnderAnotherName) {
   testing::Cluster cluster({.parameters = {{"w", {20, 30}}}});
   for (const char* encoding : {"identity", "br", "gzip, gzip"}) {
@@ -162,8 +162,8 @@ class BombServer {
   std::thread thread_;
 };
 
-// gRPC ends the call with its reason, or with the end of the stream that
-// follows from it, whichever comes first.
+// gRPC ends the call with its reason, or with the end of the stream that this
+// reason causes, whichever comes first.
 void ExpectNoAnswer(const absl::Status& status) {
   EXPECT_THAT(
       status,

@@ -11,7 +11,7 @@ namespace {
 using absl::StatusCode;
 
 constexpr char kCoordinatorService[] = "/tributary.v1.CoordinatorService/";
-// Not any holder's incarnation, even with a few bits flipped.
+// This is no holder's incarnation, even with a few bits flipped.
 constexpr uint64_t kNobody = 0x5555'5555'5555'5555;
 
 Malformed Make(const char* method, const google::protobuf::MessageLite& request,
@@ -55,7 +55,7 @@ Malformed CoordinatorMessages::WrongRegister() {
   const uint32_t far = 2 + random_() % 1000;
   switch (random_() % 6) {
     case 0: {
-      // ROLE_OBSERVER may register.
+      // Avoids ROLE_OBSERVER, which may register.
       const uint32_t role = far + 1 == v1::ROLE_OBSERVER ? 0 : far + 1;
       request.set_role(static_cast<v1::Role>(role));
       return Make("Register", request, StatusCode::kInvalidArgument,

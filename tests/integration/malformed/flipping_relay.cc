@@ -25,7 +25,7 @@ constexpr char kReadClock[] = "/tributary.v1.ParameterService/ReadClock";
 
 constexpr int kGradientFlips = 5;  // of each gradient in shared memory
 
-// The bytes of a message before its payload, which comes last.
+// The number of bytes of a message before its payload, which comes last.
 template <typename Message>
 size_t HeaderBytes(const Message& message, const std::string& bytes) {
   if constexpr (requires { message.payload(); }) {
@@ -34,9 +34,9 @@ size_t HeaderBytes(const Message& message, const std::string& bytes) {
   return bytes.size();
 }
 
-// This process's own mapping of a shared memory, in which bytes with this
+// Finds this process's own mapping of a shared memory in which bytes with this
 // checksum lie at `offset`; null: there is none. Only the memory's owner can
-// write to it, and here it is in the same process.
+// write to it, and here the owner is in the same process.
 char* FindWritable(uint64_t offset, size_t bytes, uint32_t crc32c) {
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {
@@ -157,8 +157,8 @@ void FlippingRelay::DamageRequest(const std::string& method,
       << name << ": the server has other weights or clocks";
 }
 
-// The server has counted this gradient. It reads the memory anew, so that other
-// bytes are another contribution.
+// Call it after the server has counted this gradient. The server reads the
+// memory again, so changed bytes are another contribution.
 void FlippingRelay::DamageGradient(const v1::PushPullRequest& request,
                                    const std::string& message) {
   const std::string name = absl::StrCat("Gradient, ", wire_);
@@ -218,7 +218,7 @@ void FlippingRelay::EndRound(int clients) {
   absl::MutexLock lock(&mu_);
   for (const auto& [key, calls] : calls_) {
     const int repeated = calls.attempts - clients;
-    // On a busy machine a call can be made again because its time is up.
+    // On a busy machine a call can also be repeated after a timeout.
     EXPECT_GE(repeated, static_cast<int>(calls.damaged.size()))
         << wire_ << ", " << key.first << ": repeated calls and damaged answers";
     EXPECT_EQ(calls.memory, nullptr) << wire_ << ": damaged weights were used";

@@ -25,26 +25,27 @@ namespace tributary::testing {
 // repeat a call after each damaged answer. Thread-safe.
 class FlippingRelay {
  public:
-  // With it a number has ten bytes.
+  // With this incarnation, a number has ten bytes.
   static constexpr uint64_t kIncarnation = 0xfedcba9876543210;
 
-  // gradients: where the memory that the worker shares begins; or null. The
-  // counts of `flips` get names that end with `wire`. All outlive the relay.
+  // gradients: the beginning of the memory that the worker shares; null: none.
+  // The counts of `flips` get names that end with `wire`. All arguments outlive
+  // the relay.
   FlippingRelay(Cluster* cluster, char* gradients, std::string wire,
                 BitFlips* flips);
 
   const std::string& address() const { return relay_.address(); }
 
-  // Call it when all calls of a round (a step, a pull) have ended, which as
-  // many clients have made. Fails the test unless each damaged answer of the
-  // round was followed by one more call.
+  // Call it when all calls of a round (a step, a pull) have ended; `clients`:
+  // how many clients have made these calls. Fails the test unless each damaged
+  // answer of the round was followed by one more call.
   void EndRound(int clients) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   // How much of a call is damaged.
   struct Extent {
-    int attempts;  // whose requests are damaged
-    int requests;  // damaged copies of each of them
+    int attempts;  // the first attempts, with damaged requests
+    int requests;  // damaged copies of each of these requests
     int answers;   // attempts that get a damaged answer
   };
   // The calls of a round for one block.
@@ -70,7 +71,7 @@ class FlippingRelay {
   void DamageRequest(const std::string& method, const Request& request,
                      const std::string& message, int count)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Repeats a push whose gradient has changed in the worker's memory.
+  // Repeats a push after changing its gradient in the worker's memory.
   void DamageGradient(const v1::PushPullRequest& request,
                       const std::string& message)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -96,7 +97,7 @@ class FlippingRelay {
   absl::Mutex mu_;
   MessageSender server_ ABSL_GUARDED_BY(mu_);
   BitFlips* const flips_ ABSL_PT_GUARDED_BY(mu_);
-  bool accepted_ ABSL_GUARDED_BY(mu_) = false;  // damage was; the test failed
+  bool accepted_ ABSL_GUARDED_BY(mu_) = false;  // some damage; the test failed
   int round_ ABSL_GUARDED_BY(mu_) = 0;
   std::map<std::pair<std::string, uint32_t>, Calls> calls_
       ABSL_GUARDED_BY(mu_);  // by method and block

@@ -54,8 +54,8 @@ size_t OpenFiles() {
 
 uint64_t ThreeSamples(uint32_t, int64_t) { return 3; }
 
-// A push of one sample to the only block: every element of the gradient is
-// `value`.
+// Makes a push of one sample to the only block. Every element of the gradient
+// is `value`.
 std::string PushOf(const testing::Cluster& cluster, uint32_t rank, int64_t step,
                    size_t elements, float value) {
   v1::PushPullRequest push;
@@ -84,7 +84,7 @@ std::string PullOf(const testing::Cluster& cluster, int64_t version) {
   return Http2Peer::Message(pull.SerializeAsString());
 }
 
-// A version has 4 MiB; the peer requests every version and reads none.
+// A version has 4 MiB. The peer requests every version and reads no answer.
 TEST(GreedyPeersTest, WhoReadsNothingIsGivenNoMore) {
   constexpr int kSteps = 150;
   constexpr int64_t kBlockBytes = 4 << 20;
@@ -94,8 +94,8 @@ TEST(GreedyPeersTest, WhoReadsNothingIsGivenNoMore) {
   testing::Cluster cluster(options);
   auto peer = Http2Peer::Connect(cluster.server(0).port());
   ASSERT_NE(peer, nullptr);
-  // The peer's calls wait for their versions, at most as many as a block
-  // allows.
+  // The peer's calls wait for their versions; a block allows a limited number
+  // of waiting calls.
   const int64_t before = ResidentBytes();
   int64_t most = 0;
   int asked = 0;
@@ -123,7 +123,7 @@ TEST(GreedyPeersTest, WhoReadsNothingIsGivenNoMore) {
 }
 
 // Rank 1 pushes in every step and reads no answer, but its connection answers
-// pings. A counter: with rate 1 and gradient -1, every weight counts the steps.
+// pings. With rate 1 and gradient -1, every weight counts the steps.
 TEST(GreedyPeersTest, AWorkerThatReadsNoAnswersHoldsUpNobody) {
   constexpr int kSteps = 100;
   constexpr size_t kElements = 512 << 10;
@@ -215,7 +215,7 @@ TEST(GreedyPeersTest, ABurstOfContributionsIsHeldOnceAndOneInOrderIsNot) {
     }
     return most;
   };
-  // Eight payloads that wait to be added, and the sum.
+  // The limit is eight payloads that wait to be added, and the sum.
   const int64_t before = ResidentBytes();
   EXPECT_LE(push_all(0, /*in_order=*/true), 9 * kGradient);
   const int64_t in_order = ResidentBytes() - before;
@@ -233,7 +233,7 @@ TEST(GreedyPeersTest, ABurstOfContributionsIsHeldOnceAndOneInOrderIsNot) {
   EXPECT_EQ(weights, std::vector<float>(kElements, -63.0f));
 }
 
-// A push that has `bytes` as a message and does not fit the block.
+// A push that is a message of `bytes` bytes and does not fit the block.
 v1::PushPullRequest LargePush(const testing::Cluster& cluster, size_t bytes) {
   v1::PushPullRequest push;
   push.mutable_address()->set_job_id(cluster.plan().job_id());
@@ -247,7 +247,7 @@ v1::PushPullRequest LargePush(const testing::Cluster& cluster, size_t bytes) {
   return push;
 }
 
-// The limit is the server's: this peer sends messages of any size.
+// The server sets the limit: this peer sends messages of any size.
 TEST(GreedyPeersTest, AMessageBeyondTheLimitIsRefusedAndChangesNothing) {
   const testing::Cluster::Options options = {
       .parameters = {{"w", {1024, 1024}}}, .bucket_bytes = 4 << 20};
@@ -264,7 +264,7 @@ TEST(GreedyPeersTest, AMessageBeyondTheLimitIsRefusedAndChangesNothing) {
     v1::PushPullResponse response;
     return ToAbslStatus(stub->PushPull(&context, request, &response));
   };
-  // The only worker has its weights of two steps, and nothing is under way.
+  // The only worker has the weights of two steps, and no message is under way.
   const auto disturb = [&](uint32_t, int64_t step) {
     if (step != 2) return uint64_t{3};
     EXPECT_THAT(push(kMaxMessageBytes),
@@ -280,7 +280,7 @@ TEST(GreedyPeersTest, AMessageBeyondTheLimitIsRefusedAndChangesNothing) {
   EXPECT_EQ(cluster.server(0).GetStatus().contributions(), 4u);
 }
 
-// Connections without data, and calls that wait in vain.
+// Connections without data, and calls that wait and get no weights.
 TEST(GreedyPeersTest, IdleConnectionsAndHeldCallsCostLittle) {
   constexpr int kConnections = 2000;
   constexpr int kHeldCalls = 500;
@@ -300,7 +300,7 @@ TEST(GreedyPeersTest, IdleConnectionsAndHeldCallsCostLittle) {
     peers.push_back(Http2Peer::Connect(cluster.server(0).port()));
     ASSERT_NE(peers.back(), nullptr) << i;
   }
-  // The last ones: those before are closed, because they are too many.
+  // Uses the last peers: earlier ones are closed, because there are too many.
   for (int i = kConnections - kHeldCalls; i < kConnections; ++i) {
     peers[i]->Send(peers[i]->Begin(kPull), PullOf(cluster, 1'000'000), true);
   }
@@ -309,7 +309,7 @@ TEST(GreedyPeersTest, IdleConnectionsAndHeldCallsCostLittle) {
   const auto kept = std::count_if(
       peers.begin(), peers.end(),
       [](const std::unique_ptr<Http2Peer>& peer) { return !peer->IsClosed(); });
-  // Some of these places are the trainings'.
+  // The training's connections hold some of these places.
   EXPECT_LE(kept, static_cast<int>(PeerConnections::Limits().nobodys));
   EXPECT_GE(kept, static_cast<int>(PeerConnections::Limits().nobodys) - 20);
   peers.clear();

@@ -23,12 +23,12 @@ struct Malformed {
   std::string piece;  // of the error message
 };
 
-// Damages the bytes of a real message: truncates them, flips bits, writes much
-// too large lengths, or replaces bytes.
+// Damages the bytes of a real message: truncates them, flips bits, writes
+// lengths that are far too large, or replaces bytes.
 std::string Spoil(std::string bytes, std::mt19937& random);
 
-// Zeros, compressed with gzip to a thousandth: `bytes` of them, never all in
-// memory.
+// Returns `bytes` zeros, compressed with gzip to a thousandth, without ever
+// holding all of them in memory.
 std::string CompressedZeros(size_t bytes);
 
 // Random messages to the servers of `plan`: two servers with one parameter

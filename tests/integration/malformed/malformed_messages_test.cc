@@ -41,7 +41,7 @@ using testing::Malformed;
 using testing::ServerMessages;
 
 constexpr int kConnections = 4;  // to each process
-constexpr int kWarmUp = 50'000;  // until the allocator has its pools
+constexpr int kWarmUp = 50'000;  // so that the allocator has its pools
 constexpr int kMessages = 50'000;
 
 int64_t ResidentBytes() {
@@ -61,7 +61,7 @@ class MalformedMessagesTest : public ::testing::Test {
     for (int s = 0; s < 2; ++s) repeated_.push_back(TrainBlock(s));
   }
 
-  // A running job: a server, two workers, the model and the plan.
+  // Starts a job: a server, two workers, the model and the plan.
   void StartJob() {
     Coordinator::Options options;
     options.job.mutable_cluster()->set_servers(1);
@@ -153,9 +153,9 @@ class MalformedMessagesTest : public ::testing::Test {
     return push;
   }
 
-  // Sends the messages of one connection: the warm-up messages, then the others
-  // between two meetings. `c` numbers the connections; a third of them go to
-  // the coordinator.
+  // Sends the messages of connection number `c`: first the warm-up messages,
+  // then the others; two meetings follow each part. A third of the connections
+  // send to the coordinator.
   void Send(uint32_t c, std::barrier<>* meeting) {
     const bool to_server = c % 3 < 2;
     const v1::PushPullRequest& repeated = repeated_[c % 3 % 2];
@@ -207,7 +207,7 @@ class MalformedMessagesTest : public ::testing::Test {
   Cluster cluster_;
   std::unique_ptr<Coordinator> coordinator_;
   std::unique_ptr<v1::CoordinatorService::Stub> control_;
-  std::vector<v1::HeartbeatRequest> members_;  // of the server, of the workers
+  std::vector<v1::HeartbeatRequest> members_;  // of the server and the workers
   v1::Plan plan_;
   std::vector<v1::PushPullRequest> repeated_;  // [shard]
   std::atomic<int> refused_{0};

@@ -10,7 +10,7 @@ int main() {
   tributary::v1::ParameterSpec* weight = options.plan.add_parameters();
   weight->set_name("0.weight");
   weight->add_shape(64);
-  options.plan.add_servers("127.0.0.1:1");  // without a listener
+  options.plan.add_servers("127.0.0.1:1");  // has no listener
   options.plan.set_bucket_bytes(1 << 20);
   options.plan.set_num_workers(1);
   options.step_timeout = absl::Milliseconds(100);
