@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files of a checkpoint, as damaged bytes and, since checksums would end
-// nearly every such file at once, as whole pages around an impossible content.
+// The files of a checkpoint, as damaged bytes, and as whole pages around an
+// impossible content, since checksums would end nearly every damaged file.
 #include <cstring>
 #include <string>
 #include <vector>
@@ -88,7 +88,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     case 1:  // whole pages
       file = ToPages(input.Rest());
       break;
-    default: {  // and a front that fits
+    default: {  // whole pages with a front that fits
       const absl::string_view message = input.Part();
       file = ToPages(Content(
           is_manifest ? PagedFileKind::kManifest : PagedFileKind::kShard,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state that a coordinator has kept for a successor, as damaged bytes and,
-// since the checksum would end nearly every such file at once, under one that
-// fits.
+// The state that a coordinator has kept for a successor, as damaged bytes, and
+// as such bytes with a checksum that fits, since a wrong one would end nearly
+// every file at once.
 #include <cstring>
 #include <string>
 

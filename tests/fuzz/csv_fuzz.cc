@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Delimited text: what is good for training is good for testing, and the same.
+// Delimited text: testing can read what training can read, and reads the same.
 #include "worker/train/data/readers/csv/csv_reader.h"
 
 #include <string>

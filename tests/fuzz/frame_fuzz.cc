@@ -34,7 +34,7 @@ std::unique_ptr<google::protobuf::Message> NewMessage(int kind) {
   }
 }
 
-// `step` bytes a slice, 0: all in one; empty slices between them.
+// Slices of `step` bytes (0: all in one), and empty slices between them.
 grpc::ByteBuffer Cut(absl::string_view bytes, size_t step) {
   std::vector<grpc::Slice> slices;
   if (step == 0) step = bytes.size() + 1;

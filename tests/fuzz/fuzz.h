@@ -10,7 +10,7 @@
 
 namespace tributary::fuzz {
 
-// Must hold for every input; libFuzzer keeps the input where it does not.
+// Aborts unless `holds`; libFuzzer keeps the input at which it does.
 inline void Expect(bool holds, const char* sentence) {
   if (holds) return;
   std::fprintf(stderr, "fuzz: expected that %s\n", sentence);
@@ -27,8 +27,8 @@ class Input {
     const absl::string_view byte = Take(1);
     return byte.empty() ? 0 : static_cast<uint8_t>(byte[0]);
   }
-  // A length of two bytes, little-endian, and so many bytes, or those there
-  // are: the first of several files.
+  // Takes a little-endian length of two bytes and so many bytes, or those that
+  // are left, such as the first of several files.
   absl::string_view Part() {
     const size_t low = Byte();
     return Take(low | size_t{Byte()} << 8);

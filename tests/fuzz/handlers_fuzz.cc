@@ -132,7 +132,7 @@ class Server {
     v1::ClockRequest request;
     Payload none;
     if (!Decode(bytes, &request, &none) || !Fits(request.address())) return;
-    if (request.rank() >= kWorkers) return;  // as the handler
+    if (request.rank() >= kWorkers) return;  // as the handler checks
     const auto clock =
         shard_->ReadClock(static_cast<int>(request.rank()),
                           request.incarnation(), request.recomputes());
@@ -348,7 +348,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (int calls = 0; calls < 200; ++calls) {
     const uint8_t kind = input.Byte();
     const absl::string_view bytes = input.Part();
-    if (kind == 0 && bytes.empty()) break;  // the end, too
+    if (kind == 0 && bytes.empty()) break;  // also means the end
     const bool repair = kind < 128;
     switch (kind % 16) {
       case 1:

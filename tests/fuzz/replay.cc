@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The main of a fuzz target where libFuzzer is not: puts in each file of the
-// folder that is named, once and in order, so that what was found stays found.
+// The main function of a fuzz target without libFuzzer: runs every file of the
+// given folder once, in order, so that what was found is found again.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>

@@ -58,7 +58,7 @@ DeviceCheck CheckPinnedMemory(Ops& ops) {
   constexpr int64_t kSkip = 3, kCopied = kFloats - kSkip;
   ops.CopyOut(pages.data() + kSkip, x.data() + kSkip, kCopied * sizeof(float));
   ops.CopyIn(y.data() + kSkip, pages.data() + kSkip, kCopied * sizeof(float));
-  // It may be overwritten as soon as CopyIn returns.
+  // The source may be overwritten as soon as CopyIn returns.
   for (int64_t i = 0; i < kFloats; ++i) pages.data()[i] = -5;
   const std::vector<double> got = y.Download();
   for (int64_t i = 0; i < kFloats && check.error.empty(); ++i) {

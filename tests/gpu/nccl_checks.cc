@@ -41,8 +41,8 @@ std::unique_ptr<NcclComm> ConnectOneRank(NcclApi* api, std::string* error,
 }
 
 // A call that waits for earlier work on the device, so that it is not complete
-// at the first poll, followed by a kernel: polling
-// must not leave an error for the kernel. Returns an error, or an empty string.
+// at the first poll, followed by a kernel: polling must not leave an error for
+// the kernel. Returns an error, or an empty string.
 std::string CheckKernelAfterCall(Ops& ops, NcclApi* api) {
   int looks = 0;  // polls before completion
   std::string error;

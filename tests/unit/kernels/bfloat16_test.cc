@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operands of products rounded to bfloat16: the rounding itself, and that it is
-// all that happens.
+// Operands of products rounded to bfloat16: checks the rounding, and that
+// nothing else happens.
 #include "kernels/bfloat16_math.h"
 
 #include <gtest/gtest.h>
@@ -50,8 +50,8 @@ TEST(Bfloat16Test, EveryNanStaysOne) {
   }
 }
 
-// Every bfloat16 with what lies between it and the next: the rounded one is no
-// further away than either, and even where both are as far.
+// Checks each bfloat16 with what lies between it and the next: the result is
+// the nearer of the two, or the even one where both are as far.
 TEST(Bfloat16Test, NoNumberHasANearerNeighbour) {
   for (uint32_t upper = 0; upper < 0x7f7fu; ++upper) {
     const double below = BitsFloat(upper << 16);
@@ -81,7 +81,8 @@ std::vector<double> Product(Ops& ops, bool transpose_a, bool transpose_b,
   return c.Download();
 }
 
-// So sums, scale and what is added to are float32, in float32's order.
+// So the sums, the scale and the output that they are added to are float32, in
+// float32's order.
 TEST(Bfloat16Test, AProductIsFloat32sOfRoundedOperands) {
   const auto exact = CreateCpuOps();
   const auto rounding = CreateCpuOps(ProductPrecision::kBfloat16);

@@ -16,7 +16,7 @@ namespace tributary::testing {
 // group is through.
 class GoldenScore {
  public:
-  // tolerance: in place of every tensor's own; 0: those.
+  // A `tolerance` above 0 replaces that of every tensor.
   explicit GoldenScore(std::string group, double tolerance = 0)
       : group_(std::move(group)), tolerance_(tolerance) {}
   ~GoldenScore() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ends of calls, by a clock that stands still between two looks.
+// How calls end, by a clock that each pause between looks advances by 1 s.
 #include "kernels/nccl_comm.h"
 
 #include <gmock/gmock.h>
@@ -22,7 +22,7 @@ using Code = NcclOutcome::Code;
 
 class NcclCommTest : public ::testing::Test {
  protected:
-  // Rank 0 of a group; the other ranks are there, and do nothing.
+  // Connects rank 0 of a group. The other ranks are connected, and do nothing.
   void Connect(int size, FakeNccl::Behaviour behaviour = {}) {
     api_ = fake_.Open("0", behaviour);
     NcclId id;
@@ -89,7 +89,7 @@ TEST_F(NcclCommTest, ACallThatIsNotDoneInTimeIsAborted) {
   Connect(2);
   float data = 1;
   EXPECT_EQ(comm_->AllReduce(&data, 1).code, Code::kLate);
-  EXPECT_GE(looks_, 10);  // a second each, of ten
+  EXPECT_GE(looks_, 10);  // each takes one of the ten seconds
   EXPECT_LE(looks_, 12);
   EXPECT_EQ(fake_.aborted(), 1);
   // Later calls say the same at once.
@@ -102,7 +102,7 @@ TEST_F(NcclCommTest, ACallThatIsNotDoneInTimeIsAborted) {
 TEST_F(NcclCommTest, WhatTheOthersDoNotCloseIsAbortedInTime) {
   Connect(2);
   EXPECT_EQ(comm_->Close().code, Code::kLate);
-  EXPECT_GE(looks_, 5);  // a second each, of five
+  EXPECT_GE(looks_, 5);  // each takes one of the five seconds
   EXPECT_LE(looks_, 6);
   EXPECT_EQ(fake_.aborted(), 1);
 }
@@ -136,8 +136,8 @@ TEST_F(NcclCommTest, WhatIsDoneIsDoneThoughItShallBeGivenUp) {
   EXPECT_TRUE(comm_->AllReduce(&data, 1).ok());
 }
 
-// NCCL that has not put a call on the stream yet has done nothing of it, though
-// the stream be empty.
+// While NCCL has not put a call on the stream yet, the call is not done,
+// although the stream is empty.
 TEST_F(NcclCommTest, ACallIsNotDoneBeforeNcclHasTakenIt) {
   Connect(1, {.settles_after = 1000});
   float data = 1;

@@ -105,7 +105,7 @@ struct Parts {
   std::vector<const float*> pointers;
 };
 
-// Compares the results of the two operations.
+// Updates *model by the two operations, as the result that is expected.
 void Expect(const OptimizerStep& step, const Parts& parts, Model* model) {
   const auto ops = CreateCpuOps();
   const auto n = static_cast<int64_t>(model->weights.size());

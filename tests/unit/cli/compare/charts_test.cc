@@ -68,7 +68,7 @@ TEST(ChartsTest, TheMarkOfAPredictionDoesNotGoThroughTheNumber) {
   EXPECT_THAT(StepPartsChart(report), HasSubstr("x=\"1088\""));
   report.rows[0].predicted_step_seconds = 0.0099;  // the bar ends at 1080
   EXPECT_THAT(StepPartsChart(report), HasSubstr("x=\"1088\""));
-  // Far behind the number: the bar ends at 250 + 830 / 2, and it 8 behind.
+  // The mark is far off: the bar ends at 250 + 830 / 2, the number 8 later.
   report.rows[0].predicted_step_seconds = 0.02;
   EXPECT_THAT(StepPartsChart(report), HasSubstr("x=\"673\""));
 }

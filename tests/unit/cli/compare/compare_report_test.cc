@@ -221,7 +221,7 @@ TEST_F(CompareReportTest, AMetricIsCalledAfterItsSet) {
   EXPECT_EQ(json::parse(ReportJson(both))["metric_set"], "validation");
 }
 
-// Everything but what needs one job is there.
+// The report lacks only what needs runs of one job.
 TEST_F(CompareReportTest, RunsOfOtherSettingsHaveNoDistance) {
   Made other = Two();
   other.global_batch = 80;
@@ -247,7 +247,7 @@ TEST_F(CompareReportTest, NothingIsNotCompared) {
   EXPECT_THAT(MakeCompareReport({}), StatusIs(kInvalid, "no runs"));
 }
 
-// Its wait after backward is for its own update.
+// The run's wait after backward is for its own update.
 TEST_F(CompareReportTest, ARunThatSendsNothingHasNoCommunication) {
   Made alone = Two();
   for (std::string& line : alone.metrics) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page: whole, closed, and of nothing from elsewhere.
+// The report page is well-formed and loads nothing from elsewhere.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// The first complaint of an XML parser about a page; empty: none.
+// What an XML parser would complain about first; empty for a good page.
 std::string Complaint(const std::string& page) {
   std::vector<std::string> open;
   size_t at = page.find('\n');  // behind the document type

@@ -34,7 +34,7 @@ uint64_t Least(const v1::JobSpec& job) {
   return LeastMemory(job, {.parameters = {256 * 1024}});
 }
 
-// Servers: two of the weights and the states. Workers: weights and gradients.
+// Servers hold the weights twice, and states; workers hold weights, gradients.
 TEST(CheckMemoryTest, WeightsGradientsAndStatesAreCounted) {
   const std::string adam = "{adam: {learning_rate: 0.1}}";
   EXPECT_EQ(Least(JobWith("parameter_server", "{sgd: {learning_rate: 1}}")),
@@ -51,7 +51,7 @@ TEST(CheckMemoryTest, WeightsGradientsAndStatesAreCounted) {
       << "frozen weights have no states";
 }
 
-// They have their weights: gradients, and that of the largest tensor twice.
+// Counts the gradients, and those of the largest tensor twice.
 TEST(CheckMemoryTest, ProgramsHaveTheirWeightsAlready) {
   const v1::JobSpec job =
       JobWith("parameter_server", "{sgd: {learning_rate: 1}}");

@@ -30,7 +30,7 @@ class ChildrenTest : public testing::TemporaryFolderTest {
   }
   static bool Alive(pid_t pid) { return kill(pid, 0) == 0; }
 
-  // Whose end is fatal, whoever it is.
+  // Returns the first failure when the end of every child is fatal.
   static std::string Failure(Children& children) {
     EXPECT_TRUE(children
                     .Tend([](const ChildProcess&, const std::string&) {
@@ -252,7 +252,7 @@ TEST_F(ChildrenTest, ChildDiesWithItsParent) {
             static_cast<ssize_t>(sizeof(child)));
   ASSERT_GT(child, 0);
   ASSERT_EQ(waitpid(parent, nullptr, 0), parent);
-  // It is not ours to wait for: look until it is gone, or nobody reaps it.
+  // This process cannot wait for that child: look until it is gone or a zombie.
   const auto gone = [&] {
     std::ifstream stat("/proc/" + std::to_string(child) + "/stat");
     std::string pid, name, state;

@@ -62,7 +62,7 @@ TEST(HostsTest, ServersAreWithTheWorkersUnlessSaidOtherwise) {
 }
 
 TEST(HostsTest, WorkersOfAHostTakeItsDevicesInTurn) {
-  const auto hosts = Make({"a", "b", "a"});  // a has twice as many
+  const auto hosts = Make({"a", "b", "a"});  // host a has two workers
   TRIBUTARY_ASSERT_OK(hosts);
   EXPECT_EQ(hosts->LocalRank(0), 0);
   EXPECT_EQ(hosts->LocalRank(1), 0);

@@ -10,10 +10,10 @@ namespace {
 
 constexpr int64_t kScrapeSecond = 1'000'000;
 
-// Known by its coming again.
+// A reader that is known only because it comes again.
 const PageReader kRegular = {.host = "10.0.0.1", .user_agent = "scraper"};
 
-// Says how often it reads, on this connection.
+// A reader that says how often it reads; its connection comes from `port`.
 PageReader Prometheus(int port) {
   return {.host = "10.0.0.1",
           .port = port,

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 class RunKeysTest : public testing::TemporaryFolderTest {
  protected:
-  // A run of a process with this id, whose keys are in its folder.
+  // Leaves a run of the process with this id, whose keys are in its folder.
   void Leave(const std::string& run, int64_t pid) {
     fs::create_directories(Path(run + "/tls/operator"));
     Write(run + "/tls/operator/tls.key", "key");

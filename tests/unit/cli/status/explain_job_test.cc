@@ -108,7 +108,7 @@ TEST_F(WhyUnitTest, OthersMayGoOnWithoutAWorker) {
   EXPECT_THAT(Expect(WhyCause::kStoppedProcess),
               HasSubstr("does not advance: step 51 waits for worker 1"));
   EXPECT_TRUE(Explain().wants_more);
-  // Its place may be free.
+  // Worker 1's place may be free.
   facts_.samples.front().set_step_wait_seconds(2);
   facts_.processes.clear();
   worker(1).set_alive(false);
@@ -234,7 +234,7 @@ TEST_F(WhyUnitTest, AWorkerThatTakesLongerThanTheOthersIsSlow) {
   last(1).set_compute_seconds(0.02);
   last(1).set_data_seconds(0.27);
   EXPECT_THAT(Expect(WhyCause::kSlowData), HasSubstr("waits for its data"));
-  // As slow as the others.
+  // Now worker 1 is as slow as the others.
   SetStep(0, 0.3, 0.29, 0.01);
   SetStep(1, 0.3, 0.28, 0.02);
   last(1).clear_data_seconds();

@@ -48,7 +48,7 @@ TEST(InterruptsTest, ASignalThatComesDuringAStopIsNoLaterOne) {
   EXPECT_EQ(request.Receive(SIGINT, 11 * kPatience), RepeatedSignal::kEndNow);
 }
 
-// In a process of its own, which nohup(1) has started.
+// Raises each signal in a process of its own, the last one as under nohup(1).
 TEST(InterruptsDeathTest, EverySignalOfAnEndIsARequest) {
   const auto asks = [](int signal, void (*before)(int)) {
     std::signal(SIGHUP, before);

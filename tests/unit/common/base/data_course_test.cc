@@ -13,9 +13,9 @@ namespace tributary {
 namespace {
 
 // 10 rows in batches of 3 are 3, 3, 3 and 1 rows; two batches a step make steps
-// of 6 and 4 rows. After step 3, with 6 rows of the second epoch taken, single
-// batches of 2 rows: two steps for the 4 rows that are left, then five an
-// epoch.
+// of 6 and 4 rows. After step 3, when 6 rows of the second epoch are taken, a
+// step is one batch of 2 rows: two steps for the 4 rows that are left, then
+// five an epoch.
 DataCourse Changed() {
   DataCourse course(DataStretch{
       .rows = 10, .global_batch = 3, .accumulation = 2, .order = "o"});

@@ -127,7 +127,7 @@ TEST_F(CheckpointReaderTest, AFileOfAnotherStepOrJobIsFound) {
               StatusIs(absl::StatusCode::kDataLoss, "of job 8"));
 }
 
-// The right header, and fewer blocks than were written first.
+// The file has the right header, but fewer blocks than the original.
 TEST_F(CheckpointReaderTest, AFileOfAnotherSizeIsFound) {
   TRIBUTARY_EXPECT_OK(model_.Write(folder(), 20, 2));
   const auto other = WriteShardFile(checkpoint_,
@@ -145,8 +145,8 @@ TEST_F(CheckpointReaderTest, AFileOfAnotherSizeIsFound) {
                                     ": the file is cut short: it ends here")));
 }
 
-// Whole pages, the right header, other values: only its checksum in the
-// manifest tells, and only whoever reads all of it.
+// Pages and header are valid, but the values differ: only the checksum in the
+// manifest tells, and only a reader of the whole file notices.
 TEST_F(CheckpointReaderTest, VerifyFindsAnotherFileInAFilesPlace) {
   TRIBUTARY_EXPECT_OK(model_.Write(folder(), 20, 2));
   CheckpointModel other;

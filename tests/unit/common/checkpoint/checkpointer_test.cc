@@ -63,7 +63,7 @@ class CheckpointerTest : public TemporaryFolderTest {
       state[0].data()[i] = -value;
     }
     checkpointer_->Take({step, &blocks_[block], weights, {state[0].data()}});
-    // Training goes on at once: the cut must not see it.
+    // Training goes on at once: the snapshot must not see it.
     for (int64_t i = 0; i < blocks_[block].size; ++i) state[0].data()[i] = 99;
   }
 
@@ -79,7 +79,7 @@ class CheckpointerTest : public TemporaryFolderTest {
   Block blocks_[2];
   std::mutex mu_;
   std::condition_variable changed_;
-  bool held_ = false;  // the writer's thread stands in on_written
+  bool held_ = false;  // on_written holds the writer's thread
   std::vector<Checkpointer::Written> written_;
   std::unique_ptr<Checkpointer> checkpointer_;
 };
@@ -112,7 +112,7 @@ TEST_F(CheckpointerTest, ACutThatWaitsGivesWayToALaterOneAndIsTold) {
   Start(folder());
   Take(10, 0, 1.0f);
   Take(10, 1, 1.0f);
-  WaitFor(1);  // and the thread stands still
+  WaitFor(1);  // and on_written holds the thread
   for (int64_t step : {20, 30}) {
     Take(step, 0, 1.0f);
     Take(step, 1, 1.0f);
@@ -169,7 +169,7 @@ TEST_F(CheckpointerTest, ADiskThatDoesNotAnswerIsLeftBehind) {
   lock.unlock();
   checkpointer_.reset();
   write_ = nullptr;
-  // The thread holds the disk until it ends.
+  // The writer's thread holds `disk` until the thread ends.
   const auto deadline = std::chrono::steady_clock::now() + kSoon;
   while (disk.use_count() > 1 && std::chrono::steady_clock::now() < deadline) {
     std::this_thread::yield();
@@ -185,7 +185,7 @@ TEST_F(CheckpointerTest, AFileThatIsGivenUpInTheMiddleLeavesNothing) {
               absl::Span<const BlockImage> blocks,
               const std::function<bool()>&) {
     int asked = 0;
-    // As if the plan ended after the first block.
+    // Stops as if the plan had ended after the first block.
     auto written = WriteCheckpointFile(directory, header, blocks,
                                        [&asked] { return ++asked > 1; });
     EXPECT_EQ(asked, 2);

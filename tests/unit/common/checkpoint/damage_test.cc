@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flipped bits and cut files: found wherever they are, whoever looks.
+// Flipped bits and cut files are found wherever they are, by every reader.
 #include <fcntl.h>
 #include <google/protobuf/stubs/logging.h>
 #include <unistd.h>
@@ -50,7 +50,7 @@ class DamageTest : public testing::TemporaryFolderTest {
     ASSERT_EQ(files_.size(), 3u);
   }
 
-  // Resumes on three servers.
+  // Reads everything, as a resume on three servers does.
   absl::Status ReadAll() const {
     auto reader = CheckpointReader::Open(checkpoint_);
     if (!reader.ok()) return reader.status();
@@ -87,7 +87,7 @@ class DamageTest : public testing::TemporaryFolderTest {
   std::vector<std::string> files_;
 };
 
-// Inverts a bit of a file, and again when it goes.
+// Inverts one bit of a file; the destructor inverts it back.
 class FlippedBit {
  public:
   FlippedBit(const std::string& path, int64_t bit)
@@ -162,7 +162,7 @@ TEST_F(DamageTest, AFileCutAtAny4KiBIsFoundWhereItEnds) {
   EXPECT_GT(cuts, 100);
 }
 
-// A sector that came back as zeros, and one that came back from elsewhere.
+// One sector reads as zeros, another one as a sector from elsewhere.
 TEST_F(DamageTest, ALostSectorIsFound) {
   const std::string name = fs::relative(files_[1], folder()).string();
   const std::string whole = Read(name);
@@ -188,8 +188,8 @@ std::string ContentOf(const std::string& file) {
   return content;
 }
 
-// Whoever makes a file can make its checksums too: then what the file says must
-// hold by itself, or be refused; the sanitizers watch what is read of it.
+// A forger can compute the checksums, too. Then the file must be consistent in
+// itself, or be refused; the sanitizers watch what is read of it.
 TEST_F(DamageTest, ForgedFilesAreRefusedOrHoldWhatTheySay) {
   const std::string file =
       ContentOf(Read(fs::relative(files_[1], folder()).string()));

@@ -39,8 +39,7 @@ class FullDiskTest : public testing::TemporaryFolderTest {
   const CheckpointModel model_ = {};  // 506 KiB a checkpoint
 };
 
-// A limit of the size of a file stands in for the end of the disk, at every
-// 16 KiB of every file.
+// A file size limit stands in for a full disk, at every 16 KiB of every file.
 TEST_F(FullDiskTest, AWriteThatFailsAnywhereLeavesTheLastOneValid) {
   TRIBUTARY_EXPECT_OK(model_.Write(folder(), 20, 2));
   signal(SIGXFSZ, SIG_IGN);  // else it would kill us
@@ -68,7 +67,7 @@ TEST_F(FullDiskTest, AWriteThatFailsAnywhereLeavesTheLastOneValid) {
   ExpectWhole(Path("step-000000000040"));
 }
 
-// The folder as a disk of its own, where the system allows it.
+// Mounts the folder as a disk of its own, where the system allows it.
 class SmallDiskTest : public FullDiskTest {
  protected:
   ~SmallDiskTest() override {
@@ -102,7 +101,7 @@ TEST_F(SmallDiskTest, ADiskThatFillsLeavesTheLastOneValid) {
   ExpectWhole(Path("step-000000000040"));
 }
 
-// Room for the shards and none for the manifest.
+// The disk has room for the shards, but not for the manifest.
 TEST_F(SmallDiskTest, AManifestThatDoesNotFitMakesNoCheckpoint) {
   if (!Mount("size=600k")) GTEST_SKIP() << "mounting a tmpfs wants root";
   const auto made = OpenCheckpointFolder(folder(), 40);

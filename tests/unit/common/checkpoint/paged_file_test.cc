@@ -106,7 +106,7 @@ TEST_F(PagedFileTest, PagesInMemoryAreThoseOfAFile) {
   TRIBUTARY_EXPECT_OK(ErrorOf(file));
 }
 
-// Unmasked, a file of whole pages has the same checksum whatever is in it.
+// Without masking, all files of whole pages would have the same checksum.
 TEST_F(PagedFileTest, TheFilesChecksumDependsOnItsContent) {
   EXPECT_NE(WriteFile("x", "hi", "abc"), WriteFile("y", "hi", "abd"));
 }

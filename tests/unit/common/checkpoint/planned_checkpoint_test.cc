@@ -119,8 +119,8 @@ TEST_F(PlannedCheckpointTest, OtherParametersOrStatesDoNotFit) {
                        "wants elements 0 to 301 of parameter 1"));
 }
 
-// The model as so many tensor ranks cut it: a weight of three groups of columns
-// (an attention's), one by its inputs; the others whole.
+// The model as `ranks` tensor ranks cut it: one weight by columns in three
+// groups (as in attention), one by its inputs; the others stay whole.
 ParameterSpecs CutOver(const CheckpointModel& model, int ranks) {
   if (ranks == 1) return model.parameters;
   ParameterSpecs cut;
@@ -238,7 +238,7 @@ TEST_F(RecutTest, ACheckpointOfAnyCutIsReadAsAnyOther) {
       SCOPED_TRACE(::testing::Message() << written << " ranks to " << read);
       ExpectReadsAs(CutOver(model_, read), 3);
     }
-    // By the definition of the values, without a cut in between.
+    // Compares with the definition of the values, without a cut in between.
     const auto checkpoint = Open(model_);
     for (const int parameter : {0, 2}) {
       std::vector<float> values(1000);

@@ -152,7 +152,7 @@ TEST_F(ResidualFileTest, AMissingOneMakesTheCheckpointIncomplete) {
               StatusIs(absl::StatusCode::kNotFound, PathOf(0)));
 }
 
-// Whole pages and the right header, but other values.
+// Pages and header are valid, but the values differ.
 TEST_F(ResidualFileTest, AnotherHistorysFileIsFoundByItsChecksum) {
   CheckpointModel other = model_;
   other.offset = 1;
@@ -190,7 +190,7 @@ TEST_F(ResidualFileTest, EveryParameterIsWholeAndThereOnce) {
                                .num_shards = 2,
                                .parameters = model_.parameters,
                                .state_names = {}};
-  // Opens a file with elements 0 to `end` of parameter 1 so many times.
+  // Opens a file with `times` times the elements 0 to `end` of parameter 1.
   const auto open = [&](int64_t end, size_t times) {
     const Slice slice{.parameter = 1, .end = end};
     const std::vector<BlockImage> blocks(

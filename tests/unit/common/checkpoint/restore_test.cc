@@ -26,8 +26,8 @@ class RestoreTest : public testing::TemporaryFolderTest {
     return plan_.restore_from() + "/" +
            ShardFileName(shard, 3, model_.job_id, model_.plan_epoch);
   }
-  // Another history's file of the same step, as long as this one and whole,
-  // under this one's name.
+  // Replaces a shard by another history's file of the same step, which is whole
+  // and as long as the replaced one.
   void PutAnotherHistorysFile(int shard) {
     fs::create_directory(Path("other"));
     CheckpointModel other = model_;

@@ -14,7 +14,7 @@ namespace {
 using ::testing::ElementsAre;
 using testing::StatusIs;
 
-// A shard file in memory: this index, and that many bytes of zeros.
+// A shard file in memory: `index`, then `data_bytes` bytes of zeros.
 std::string File(const v1::CheckpointShard& index, uint64_t data_bytes) {
   const std::string message = index.SerializeAsString();
   std::string header = "TRIBCKPT";
@@ -209,7 +209,7 @@ TEST(ShardIndexTest, BlocksMustFillTheDataExactly) {
             "blocks that want more than the 0 bytes of data");
 }
 
-// 2^40 elements again and again: their sum would leave 64 bits.
+// Slices of 2^40 elements, again and again: their sum would exceed 64 bits.
 TEST(ShardIndexTest, SizesThatOverflowAreRefused) {
   v1::CheckpointShard index = Index();
   index.mutable_parameters(0)->set_shape(0, (int64_t{1} << 40) - 4);

@@ -64,7 +64,7 @@ TEST_F(SnapshotCollectorTest, AStepIsDueOnceEveryBlockHasCome) {
   EXPECT_EQ(images[1].state[0][1], -5) << "the state is a copy";
 }
 
-// The first is next, and the last is that of the job's end.
+// Step 10 is written next, and step 40 is the one of the job's end.
 TEST_F(SnapshotCollectorTest, ASecondStepThatWaitsGivesWayToALaterOne) {
   for (const int64_t step : {10, 20, 30, 40}) AddAll(step);
   SnapshotCollector::Work work = collector_.Take();

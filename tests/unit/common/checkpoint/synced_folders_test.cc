@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which files and folders are brought to the disk: this program's fsync writes
-// them down. The entry of a folder is safe only once its parent is.
+// This program's fsync records which files and folders are synced to the disk.
+// The entry of a folder is safe only once its parent is synced.
 #include <gmock/gmock.h>
 #include <sys/syscall.h>
 #include <unistd.h>

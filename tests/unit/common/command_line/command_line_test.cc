@@ -14,7 +14,7 @@ ParseResult ParseWords(CommandLine& program, std::vector<const char*> words) {
   return program.Parse(static_cast<int>(words.size()), words.data());
 }
 
-// The error of a wrong command line; empty: it is right.
+// The error of a wrong command line; empty if it is right.
 std::string ErrorOf(CommandLine& program, std::vector<const char*> words) {
   return ParseWords(program, std::move(words)).text;
 }

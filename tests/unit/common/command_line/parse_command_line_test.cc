@@ -29,7 +29,7 @@ class ParseCommandLineTest : public ::testing::Test {
     program_.AddCommand("list", "Lists.");
   }
 
-  // The error of a wrong command line; empty: it is right.
+  // The error of a wrong command line; empty if it is right.
   std::string ErrorOf(std::vector<const char*> words) {
     words.insert(words.begin(), "tool");
     const ParseResult result =

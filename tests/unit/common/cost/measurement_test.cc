@@ -56,9 +56,6 @@ TEST(MeasurementTest, OtherTextIsRefused) {
       HasSubstr("from 0 to"));
 }
 
-// Forward: 48 rows more take 0.75 s more, so 1/64 s a row and 0.25 s before the
-// first. Backward: 2.4 s more, 0.05 s a row and 0.2 s. The simple model of two
-// layers has 2 and 4 FLOPs.
 // 400,000 lists within each other; copying them takes more stack than there is.
 TEST(MeasurementTest, ADeepTextIsRefused) {
   const std::string deep =
@@ -77,6 +74,9 @@ TEST(MeasurementTest, AnExtentBeyondAllNumbersIsRefused) {
       HasSubstr("in sample_shape"));
 }
 
+// Forward: 48 rows more take 0.75 s more, so 1/64 s a row and 0.25 s before the
+// first. Backward: 2.4 s more, 0.05 s a row and 0.2 s. The simple model of two
+// layers has 2 and 4 FLOPs.
 TEST(MeasurementTest, TwoBatchSizesTellWhatAPassAloneTakes) {
   const ModelCosts model = SimpleModel({10, 10});
   const ComputeSpeed speed = SpeedOf(Measured(), model);

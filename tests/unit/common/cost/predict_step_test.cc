@@ -21,7 +21,7 @@ Prediction Predict(const CostInputs& inputs) {
   const absl::StatusOr<Prediction> prediction = PredictStep(inputs);
   EXPECT_TRUE(prediction.ok()) << prediction.status();
   if (!prediction.ok()) return {};
-  // The parts are the whole.
+  // The parts add up to the whole step.
   EXPECT_NEAR(prediction->compute_seconds + prediction->exposed_seconds +
                   prediction->optimizer_seconds + prediction->waiting_seconds,
               prediction->step_seconds, kNear);
@@ -144,8 +144,8 @@ TEST(PredictStepTest, TheFlowsIntoAServerKeepStep) {
   EXPECT_DOUBLE_EQ(Predict(inputs).step_seconds, 12);
 }
 
-// A model of 8 MiB: over a link 32 blocks, of which the last answer is late by
-// one; on the machine's loopback 2.
+// A model of 8 MiB. Over a link it has 32 blocks, and the last answer comes one
+// block late; over the machine's loopback it has 2.
 TEST(PredictStepTest, TheDefaultBlockFollowsTheLinks) {
   const ModelCosts model = SimpleModel({1 << 21});
   CostInputs inputs = SimpleInputs(model, Exchange::kParameterServer, 1);
@@ -357,7 +357,7 @@ TEST(PredictStepTest, WhatDoesNotFitIsRefused) {
               HasSubstr("num_shards must be 1 to 256"));
   EXPECT_THAT(error([](CostInputs& in) { in.cluster.bandwidth = 0; }),
               HasSubstr("bandwidth wants at least 0.001, got 0"));
-  // A bound or the lack of one that leaves no number of what is added up.
+  // Tiny, infinite or NaN values, with which the sums would be no numbers.
   EXPECT_THAT(error([](CostInputs& in) { in.compute.backward_flops = 1e-300; }),
               HasSubstr("backward compute wants at least 0.001, got 1e-300"));
   EXPECT_THAT(error([](CostInputs& in) { in.cluster.shared_cores = 5e-324; }),

@@ -77,7 +77,7 @@ TEST(StrategiesTest, APeriodOfLocalStepsIsTheExchanges) {
   const CostInputs inputs = InputsOfJob(
       Job({"strategy.parameter_server.sync={local_sgd: {period: 8}}"}));
   EXPECT_EQ(inputs.strategy.exchange_every, 8);
-  // One more than a 32-bit number of steps wraps to.
+  // 2^32 + 1 steps, which 32 bits would wrap to 1.
   EXPECT_EQ(InputsOfJob(Job({"strategy.parameter_server.sync={local_sgd: "
                              "{period: 4294967297}}"}))
                 .strategy.exchange_every,
@@ -116,8 +116,8 @@ TEST(StrategiesTest, AStrategyIsNamedByItsAxes) {
 
 absl::Status Any(const Strategy& /*strategy*/) { return absl::OkStatus(); }
 
-// Nothing but links, in one layer: every strategy has its line, and the fastest
-// one computes alone, since there is nothing to compute.
+// Only links cost time, for one layer: every strategy has its line, and the
+// fastest one computes alone, since there is nothing to compute.
 TEST(StrategiesTest, EveryStrategyOfTheWorkersIsPredicted) {
   const ModelCosts model = SimpleModel({1 << 20});
   CostInputs inputs = SimpleInputs(model, Exchange::kParameterServer, 4);
@@ -133,7 +133,7 @@ TEST(StrategiesTest, EveryStrategyOfTheWorkersIsPredicted) {
                           "tensor_parallel:2+all_reduce",
                           "tensor_parallel:2+parameter_server, 2 servers",
                           "tensor_parallel:4"));
-  // Beyond as many servers as workers the workers' own links are the narrow.
+  // With more servers than workers the workers' own links are the bottleneck.
   EXPECT_EQ(plan->best_servers, 4);
   EXPECT_EQ(plan->fastest, 0u);
   ASSERT_TRUE(plan->fastest_over_links);

@@ -76,7 +76,7 @@ TEST(TensorSharesTest, TheFirstLayerWithParametersSumsNoGradient) {
   EXPECT_TRUE(ShareOf(costs, 2, true).layers[1].backward.empty());
 }
 
-// Keeps 12 outputs, and 54 elements of heads.
+// Attention keeps 12 outputs and 54 elements of heads, half of these per rank.
 TEST(TensorSharesTest, AttentionIsCutByHeadsWhereTheyDivide) {
   const ModelCosts costs = CostsOf(R"(  sequential:
     - layernorm: {features: 4}
@@ -95,7 +95,7 @@ TEST(TensorSharesTest, AttentionIsCutByHeadsWhereTheyDivide) {
 }
 
 // Backward goes through the shortcut, then the body, then sums their gradients:
-// 30, then 60 of 100 FLOPs, the last 10 of nobody's.
+// 30, then 60 of 100 FLOPs; the last 10 belong to no parameter.
 TEST(TensorSharesTest, AGradientIsFinalWhenItsLayersBackwardIsDone) {
   LayerCost residual;
   residual.kind = "residual";

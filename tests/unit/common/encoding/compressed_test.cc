@@ -190,7 +190,7 @@ TEST(TopKTest, ChoosesAsASortDoes) {
   }
 }
 
-// More of them than records: the first ones are written.
+// There are more such numbers than records: the first ones are written.
 TEST(TopKTest, NumbersThatAreNotFiniteComeFirst) {
   std::vector<float> numbers = NumbersWithTies(1024);
   for (size_t i = 100; i < 1024; ++i) {

@@ -20,7 +20,7 @@ uint16_t Encoded(const char* format, float value) {
   return bits;
 }
 
-// [bits]: the value, of all 65536.
+// The values of all 65536 bit patterns, indexed by the bits.
 std::vector<float> AllValues(const char* format) {
   std::vector<uint16_t> bits(1 << 16);
   for (size_t i = 0; i < bits.size(); ++i) bits[i] = static_cast<uint16_t>(i);
@@ -66,9 +66,9 @@ TEST(HalvesTest, EveryValueIsThatOfItsDefinitionAndIsEncodedToItself) {
   }
 }
 
-// Halfway between two neighbours the even one is nearest, and next to it the
-// one on that side. The neighbour of the largest is what would come after it,
-// and stands for infinity.
+// Halfway between two neighbours the even one is chosen, and just beside that
+// the one on that side. The neighbour of the largest number is what would come
+// after it, and stands for infinity.
 TEST(HalvesTest, EveryRoundingIsToNearestAndTiesGoToEven) {
   for (const Half& half : kHalves) {
     for (uint32_t bits = 0; bits < half.infinity; ++bits) {

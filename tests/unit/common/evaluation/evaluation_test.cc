@@ -72,7 +72,7 @@ TEST(EvaluationTest, SequencesCountTheirPositions) {
                        "it 4"));
 }
 
-// Its loss is not that of the tokens' probabilities.
+// Such a loss is not that of the tokens' probabilities.
 TEST(EvaluationTest, AWeightedOrSmoothedLossHasNoPerplexity) {
   v1::LossSpec balanced = CrossEntropy(), weighted = CrossEntropy(),
                smoothed = CrossEntropy();
@@ -106,7 +106,7 @@ v1::EvaluationPart Scores(const std::vector<float>& scores,
   return part;
 }
 
-// Each part alone has an area of 1; together 1 beats 2 only in the first.
+// Each part alone has an area of 1; together, positive 2 is below negative 3.
 TEST(EvaluationTest, TheAreaIsThatOfTheWhole) {
   Evaluation evaluation(Binary());
   TRIBUTARY_EXPECT_OK(evaluation.Add(Scores({2, 1}, "10")));

@@ -13,8 +13,8 @@ namespace {
 constexpr int kKilled = 200;  // + the signal
 constexpr int kNotAllowed = 199;
 
-// How a process ends that runs `body`: its exit code, or kKilled + the signal.
-// As process 1, of a pid namespace of its own, where that is asked for.
+// How a process that runs `body` ends: its exit code, or kKilled + the signal.
+// With `as_process_1` it is process 1 of a pid namespace of its own.
 int EndOf(void (*body)(), bool as_process_1) {
   const pid_t outer = fork();
   if (outer == 0) {
@@ -45,7 +45,7 @@ TEST(EndOnSignalTest, AnOrdinaryProcessIsKilledByTheSignal) {
   EXPECT_EQ(EndOf(TerminateHandled, /*as_process_1=*/false), kKilled + SIGTERM);
 }
 
-// As EndOf, plus 1000 if the process has spoken before its end.
+// As EndOf, plus 1000 if the process has called Speak before its end.
 int spoken_to = -1;
 int EndWithLastWords(void (*body)()) {
   int ends[2];

@@ -12,7 +12,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Sets a limit for as long as it lives.
+// Sets a limit of this process; the destructor restores the old one.
 class WithLimit {
  public:
   WithLimit(int resource, rlim_t value) : resource_(resource) {

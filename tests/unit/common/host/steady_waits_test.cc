@@ -33,7 +33,7 @@ constexpr absl::Duration kStep = absl::Seconds(20);
 constexpr absl::Duration kTimeout = absl::Milliseconds(300);
 
 // How often each other thread of this process has been taken off its processor;
-// nothing if one of them does not sleep. proc(5) describes the file.
+// nullopt if one of them does not sleep. proc(5) describes the file.
 std::optional<std::map<std::string, int64_t>> SwitchesOfSleepers() {
   std::map<std::string, int64_t> switches;
   const std::string self = absl::StrCat(syscall(SYS_gettid));

@@ -21,16 +21,16 @@ std::optional<size_t> Mispaired(Names files, Names others) {
 }
 
 TEST(FilePairsTest, NamesInDifferentOrdersAreFound) {
-  // Numbers of other lengths, also in the names of folders.
+  // Numbers of different lengths, also in the names of folders.
   EXPECT_EQ(Mispaired({"x1", "x10"}, {"y1_a", "y10_a"}), 0);
   EXPECT_EQ(Mispaired({"d/dx1/x.npy", "d/dx2/x.npy", "d/dx10/x.npy"},
                       {"d/dy01/y.npy", "d/dy02/y.npy", "d/dy10/y.npy"}),
             1);
-  // One list has a number more.
+  // The names in one list have one more number.
   EXPECT_EQ(Mispaired({"x1_7.npy", "x2_14.npy", "x10_70.npy"},
                       {"y01.npy", "y02.npy", "y10.npy"}),
             0);
-  // Words behind which another byte follows.
+  // Words that are followed by another byte in the other list.
   EXPECT_EQ(Mispaired({"a_x.npy", "a1_x.npy", "b_x.npy"},
                       {"a-y.npy", "a1-y.npy", "b-y.npy"}),
             0);
@@ -53,7 +53,7 @@ TEST(FilePairsTest, NamesInTheSameOrderAreNot) {
   EXPECT_EQ(Mispaired({"x0.npy"}, {"y00.npy"}), none);
 }
 
-// One of the numbers alone has the values of the other list's.
+// Only one of the numbers in a name has the values of the other list's numbers.
 TEST(FilePairsTest, TheOrderOfAllNumbersCounts) {
   EXPECT_EQ(Mispaired({"x_2023-Q2", "x_2023-Q3", "x_2023-Q4", "x_2024-Q1"},
                       {"y_1", "y_2", "y_3", "y_4"}),

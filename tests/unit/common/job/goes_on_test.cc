@@ -100,7 +100,7 @@ absl::Status CheckUnfreezing(const v1::JobSpec& now, const v1::JobSpec& before,
                            {.name = "1.bias"}}});
 }
 
-// Adam's correction would count the steps of the others.
+// Adam's bias correction would count the steps of the other parameters.
 TEST(CheckGoesOnTest, AdamCannotGoOnWithWhatWasFrozen) {
   const v1::JobSpec both = Freezing(true, {"0.*", "1.bias"});
   const v1::JobSpec one = Freezing(true, {"1.bias"});

@@ -9,7 +9,7 @@
 
 namespace tributary {
 
-// A good job without any file, of which tests spoil one line.
+// The lines of a good job that needs no file; tests spoil one line.
 inline const std::vector<std::string>& GoodLines() {
   static const auto* const lines = new std::vector<std::string>{
       /* 1*/ "model:",
@@ -37,7 +37,7 @@ inline std::string JobWith(int line, const std::string& text) {
   return job;
 }
 
-// The job of a text that must be good.
+// Parses a text that must be a good job.
 inline v1::JobSpec Parse(const std::string& text,
                          const std::vector<std::string>& overrides = {}) {
   const auto job = ParseJob(text, "job.yaml", overrides);

@@ -160,7 +160,7 @@ constexpr SpoiledLine kSpoiledLines[] = {
     {12, "  optimizer: {sgd: {learning_rate: 0.1, momentum: 1}}",
      "job.yaml:12: training.optimizer.sgd.momentum must be at least 0 and "
      "below 1, got 1"},
-    // Computed with as float32.
+    // These values are used as float32.
     {12, "  optimizer: {sgd: {learning_rate: 1e-50}}",
      "job.yaml:12: training.optimizer.sgd.learning_rate must be above 0, got "
      "1e-50, which is 0 in float32"},

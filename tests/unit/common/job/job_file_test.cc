@@ -129,9 +129,9 @@ TEST(JobFileTest, EverySchemaNumberHasARule) {
 }
 
 TEST(JobFileTest, EveryOptionalFieldHasADefaultInAResolvedJob) {
-  // All but the lengths of schedules, which may be as long as the job, the end
-  // of those schedules that have none, what only some wire formats have, and
-  // what follows from the model and the addresses of the servers.
+  // The exceptions: lengths of schedules, which may be as long as the job; the
+  // final rate of schedules that have none; what only some wire formats have;
+  // and what follows from the model and the addresses of the servers.
   const std::set<std::string> open = {
       "CsvSource.header",  // true, unless the first row is data
       "CosineScheduleSpec.t_max",

@@ -9,7 +9,7 @@
 namespace tributary {
 namespace {
 
-// A good language model without a file, of which tests spoil one thing.
+// A good language model job without a file; each test spoils one thing.
 constexpr char kTokensJob[] = R"(model:
   sequential:
     - embedding: {tokens: 16, dim: 8}
@@ -282,8 +282,8 @@ TEST(JobOverrideErrorTest, TextWantsALossOfClasses) {
 }
 
 TEST(JobOverrideErrorTest, WhatAnOverrideReplacedIsForgotten) {
-  // sgd is chosen anew, without the rate that the file gave it; and the labels
-  // of the first override went with their source.
+  // `adam` replaced sgd and the rate that the file gave it, so the new sgd has
+  // none. `idx` replaced npy, so the labels of the first override are gone.
   const auto job = ParseJob(
       JobWith(0, ""), "job.yaml",
       {"training.optimizer=adam", "training.optimizer.sgd.momentum=0.5"});
@@ -304,7 +304,7 @@ TEST(JobOverrideErrorTest, ALaterOverrideHealsAnEarlierFault) {
                   .ok());
 }
 
-// As in the job.yaml of a run without servers, which is resolved.
+// The resolved job.yaml of a run without servers has 0 of them.
 TEST(JobOverrideErrorTest, AStrategyWithServersAsksForThem) {
   const std::string job = absl::StrCat(
       kTokensJob, "strategy: all_reduce\ncluster: {servers: 0, workers: 2}\n");

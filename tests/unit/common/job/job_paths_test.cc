@@ -127,7 +127,7 @@ TEST_F(JobPathsTest, TestDataIsReadAsTrainingDataIs) {
 
 class InitialWeightsTest : public JobPathsTest {
  protected:
-  // The error of the good job with these initial tensors, after its place.
+  // The error of the good job with these initial tensors, without its place.
   std::string ErrorWith(const ParameterSpecs& specs) const {
     std::vector<std::vector<float>> values;
     std::vector<const float*> data;

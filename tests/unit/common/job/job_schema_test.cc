@@ -16,7 +16,7 @@ using nlohmann::json;
 
 json Schema() { return json::parse(JobSchema()); }
 
-// The mapping among the forms of a message.
+// The properties of a message's mapping form, which is the first of its forms.
 json PropertiesOf(const json& schema, const std::string& message) {
   return schema["$defs"][message]["anyOf"][0]["properties"];
 }

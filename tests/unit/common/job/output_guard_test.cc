@@ -97,7 +97,7 @@ TEST_F(OutputGuardTest, TheFilesOfARunAreKept) {
                 StatusIs(absl::StatusCode::kInvalidArgument,
                          absl::StrCat(" is a file of the run directory ",
                                       Path("run"))));
-    // Also of a command that reads no run.
+    // The same holds for a command that reads no run.
     EXPECT_THAT(
         CheckOutput({.path = Path(path), .option = "--json", .read = {}}),
         StatusIs(absl::StatusCode::kInvalidArgument, "--json"));

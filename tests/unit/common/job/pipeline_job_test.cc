@@ -97,7 +97,7 @@ TEST(PipelineJobTest, WhatDoesNotFitHasItsSentence) {
        "strategy.pipeline_parallel.stages times "
        "strategy.tensor_parallel.ranks must divide the number of workers, 6, "
        "got 2 times 2"},
-      // Not a whole pipeline, over which a batch would be cut.
+      // Two workers make no whole pipeline, over which the batch would be cut.
       {{kTwoStages, "strategy.tensor_parallel=2", kTwoWorkers,
         "data.global_batch_size=8"},
        "--set strategy.pipeline_parallel={stages: 2}: "

@@ -77,7 +77,7 @@ TEST(WireJobTest, AFractionOfTopKReachesTheStrategy) {
   EXPECT_EQ(StrategyOf(quarter).gradient_bytes, 1.5);
   EXPECT_EQ(StrategyOf(quarter).encoded_gradient_bytes(), 1.5);
   EXPECT_TRUE(MessageDifferencer::Equals(quarter, Parse(JobToYaml(quarter))));
-  // A copy all the same, although it is longer than the floats.
+  // A copy is made all the same, although it is longer than the floats.
   const v1::JobSpec all =
       Parse(JobWith(0, ""), {top_k, kServerPath + "top_k_fraction=1"});
   EXPECT_EQ(StrategyOf(all).encoded_gradient_bytes(), 6);
@@ -168,7 +168,7 @@ TEST(WireJobTest, NullRemovesAField) {
   EXPECT_EQ(job.strategy().parameter_server().wire(), v1::WIRE_FORMAT_INT8);
   EXPECT_FALSE(job.strategy().parameter_server().has_top_k_fraction());
   EXPECT_FALSE(job.data().shuffle().none());
-  // Nothing at all may be a variable of a script that is not set.
+  // An empty value may come from a script's variable that is not set.
   EXPECT_FALSE(ParseJob(JobWith(0, ""), "job.yaml", {"training.steps="}).ok());
 }
 

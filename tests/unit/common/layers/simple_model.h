@@ -14,8 +14,8 @@
 
 namespace tributary {
 
-// From the lines of a job file's model block, two blanks before each. Only that
-// block matters here: the data are any file.
+// Parses the lines of a job file's model block, each behind two blanks. Only
+// that block matters here: the data are any file.
 inline v1::ModelSpec ModelOf(const std::string& model) {
   const std::string file = testing::SourceFile("README.md");
   const absl::StatusOr<v1::JobSpec> job =
@@ -56,8 +56,8 @@ inline ModelCosts SimpleModel(const std::vector<int64_t>& parameters) {
   return model;
 }
 
-// A worker of the simple model for one sample; what is not set is infinitely
-// fast.
+// `workers` workers of the simple model, with one sample each; what is not set
+// is infinitely fast.
 inline CostInputs SimpleInputs(const ModelCosts& model, Exchange exchange,
                                int workers) {
   CostInputs inputs;

@@ -142,8 +142,8 @@ TEST(TensorCutsTest, OneRankCutsNothing) {
   EXPECT_EQ(cuts.cut_outputs(), 0);
 }
 
-// Every element of every parameter is someone's, and of a parameter that is cut
-// exactly one rank's.
+// Every element of a parameter belongs to some rank, and every element of a cut
+// parameter to exactly one rank.
 TEST(TensorCutsTest, SlicesCoverEveryParameter) {
   const v1::ModelSpec model = Model(kGptLayers);
   for (const int ranks : {1, 2, 4}) {

@@ -131,7 +131,7 @@ TEST(CoordinatorClientTest, ACancelledClientWaitsForNobody) {
   EXPECT_EQ(clock.attempts(), 1);
 }
 
-// gRPC's code for it is that of a server without threads, which passes.
+// gRPC gives it the code of a server without threads, a state that passes.
 TEST(CoordinatorClientTest, AMessageThatIsTooLargeIsNotAskedForAgain) {
   FakeCoordinator coordinator;
   const auto client = coordinator.Client();

@@ -42,7 +42,7 @@ class FakeCoordinator final : public v1::CoordinatorService::Service {
     absl::MutexLock lock(&mu_);
     term_ = term;
   }
-  // Which evaluation it says to be saved.
+  // Sets the step up to which it reports evaluations as saved.
   void SetSaved(int64_t step) {
     absl::MutexLock lock(&mu_);
     saved_step_ = step;
@@ -63,7 +63,7 @@ class FakeCoordinator final : public v1::CoordinatorService::Service {
     absl::MutexLock lock(&mu_);
     return taken_;
   }
-  // Returns once a report of an earlier term was refused; false: none was.
+  // Waits until a report of an earlier term is refused; false if none is soon.
   bool AwaitAborted() const {
     absl::MutexLock lock(&mu_);
     return mu_.AwaitWithTimeout(absl::Condition(&aborted_), testing::kSoon);

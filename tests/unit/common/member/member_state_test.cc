@@ -135,7 +135,7 @@ TEST(MemberStateTest, AGateThatOpensBeginsTheStepAndAClosedOneSaysWhy) {
   EXPECT_EQ(state.begun_step(), 6);
 }
 
-// Nobody decides where the steps of a plan that is over stop.
+// No stop is settled for the steps of a plan that is over.
 TEST(MemberStateTest, AStepThatIsHeldBackGoesOnWithANewPlan) {
   MemberState state = MakeWorker();
   state.StartAt(/*plan_epoch=*/1, 5);

@@ -85,7 +85,7 @@ TEST(MemberStopTest, ACheckpointIsOwedAlthoughTheNextOneIsAskedFor) {
   EXPECT_TRUE(state.TakeAskedCheckpoint(7));
 }
 
-// As a process that takes a lost worker's place hears of the hold before it has
+// A process that takes a lost worker's place hears of the hold before it has
 // the plan.
 TEST(MemberStopTest, AHoldIsValidBeforeThePlanItsStepIsNot) {
   MemberState state = MakeWorker();
@@ -109,8 +109,8 @@ TEST(MemberStopTest, AHoldIsValidBeforeThePlanItsStepIsNot) {
   EXPECT_EQ(state.Check(5), MemberState::Gate::kOpen);
 }
 
-// A process in another's place must not name the plan's first step where the
-// one before it has begun later ones: the others would stop too early.
+// A replacement must not report the plan's first step if its predecessor has
+// begun later ones: the others would stop too early.
 TEST(MemberStopTest, AStopWaitsUntilAReplacementKnowsWhatWasBegun) {
   MemberState state = MakeWorker();
   EXPECT_FALSE(state.NextHeartbeat().paused());
@@ -129,7 +129,7 @@ TEST(MemberStopTest, AStopWaitsUntilAReplacementKnowsWhatWasBegun) {
   EXPECT_EQ(request.start_step(), 11);
 }
 
-// The stop may have been settled while its place was empty.
+// The stop may have been settled while the worker's place was empty.
 TEST(MemberStopTest, NoStepBeginsBeforeTheCoordinatorHasAnswered) {
   MemberState state = MakeWorker();
   EXPECT_TRUE(state.Urgent());

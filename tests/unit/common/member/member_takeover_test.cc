@@ -24,7 +24,7 @@ TEST(MemberStateTest, AnAnswerOfALowerTermCountsAsNone) {
   EXPECT_EQ(state.silent_micros(2 * kSecond), kSecond);
 }
 
-// It has taken over, but cannot take evaluations yet, because its disk is full.
+// The coordinator took over, but its full disk lets it take no evaluations yet.
 TEST(MemberStateTest, ACoordinatorWhoseAnswerDoesNotCountYetIsNotLost) {
   MemberState state = MakeWorker();
   state.OnAnswer(state.NextHeartbeat(),
@@ -46,7 +46,7 @@ TEST(MemberStateTest, ALaterCoordinatorIsToldWhatTheOneBeforeHadTaken) {
   state.OnAnswer(state.NextHeartbeat(), Answer(v1::JOB_PHASE_RUNNING, {}, 3),
                  1);
   ASSERT_EQ(state.NextHeartbeat().steps_size(), 2);
-  // It takes nothing of a request that was not for it, whatever it answers.
+  // It takes nothing of a request to another coordinator, whatever it answers.
   state.OnAnswer(state.NextHeartbeat(),
                  OfTerm(1, Answer(v1::JOB_PHASE_RUNNING, {}, 2)), 2);
   EXPECT_FALSE(state.finish_acknowledged());

@@ -34,8 +34,8 @@ class ResultSenderTest : public ::testing::Test {
   ResultSender sender_{client_.get(), OfTerm(1)};
 };
 
-// The part after step 19 was with the coordinator before alone. It comes before
-// that after step 20, whose sender does not know yet who goes on.
+// Only the earlier coordinator had the part after step 19. That part comes
+// before the one after step 20, whose sender does not know the new term yet.
 TEST_F(ResultSenderTest, ALaterPartWaitsUntilTheEarlierIsToldAgain) {
   ASSERT_TRUE(Report(19).ok());
   coordinator_.TakeOver(2);
@@ -47,8 +47,8 @@ TEST_F(ResultSenderTest, ALaterPartWaitsUntilTheEarlierIsToldAgain) {
               ElementsAre(Pair(1, 19), Pair(2, 19), Pair(2, 20)));
 }
 
-// Before the answer comes, the heartbeats hear of the next coordinator, when
-// nothing is kept yet that they would tell it.
+// The heartbeats hear of the next coordinator before the answer comes, when no
+// part is kept yet that they would send to it.
 TEST_F(ResultSenderTest, AnAnswerThatComesAfterATakeoverDoesNotCount) {
   coordinator_.BeforeAnswer([this] {
     coordinator_.TakeOver(2);

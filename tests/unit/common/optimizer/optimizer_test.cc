@@ -165,8 +165,8 @@ TEST(OptimizerTest, ARunningAverageMovesToWhatComesByItsOwnMomentum) {
   }
 }
 
-// LAMB's two phases make the bits of the one, and momentum 1 takes the value as
-// it comes: w - (w - x) would make 0.125 of 0.1 after 1e6, and 0 after 1e8.
+// LAMB's two phases give the bits of one phase, and momentum 1 takes the value
+// itself: w - (w - x) would make 0.125 of 0.1 after 1e6, and 0 after 1e8.
 TEST(OptimizerTest, ARunningAverageMovesAlikeInTwoPhases) {
   for (const double momentum : {0.1, 1.0}) {
     const ParameterSpec running = {

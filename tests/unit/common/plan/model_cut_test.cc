@@ -14,8 +14,8 @@ namespace {
 using ::testing::ElementsAre;
 using testing::StatusIs;
 
-// Rows 0 and 1 of "1.weight" are tensor rank 0's, row 2 is rank 1's; of
-// "3.weight" each has one of two columns; "0.weight" is everybody's of stage 0.
+// Tensor rank 0 has rows 0 and 1 of "1.weight", rank 1 has row 2; each has one
+// of the two columns of "3.weight". All of stage 0 hold "0.weight".
 ParameterSpecs Planned() {
   return {{.name = "0.weight", .shape = {2}, .holders = {0, -1}},
           {.name = "1.weight@0",

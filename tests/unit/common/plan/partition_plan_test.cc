@@ -140,7 +140,7 @@ TEST(PartitionPlanTest, RefusesWhatCannotBeCut) {
       PartitionPlan::Create({{"w", {1 << 30, 1 << 30}}}, 1, 1 << 20).ok());
 }
 
-// Who assembles a parameter from its slices trusts in what the plan says.
+// Code that assembles a parameter from its slices trusts the plan.
 TEST(PartitionPlanTest, SlicesMakeUpTheirParameterOrAreRefused) {
   const ParameterSpec left = {.name = "w@0",
                               .shape = {2, 3},

@@ -31,7 +31,7 @@ constexpr Durations kDurations[] = {{1, 2}, {1, 1}};
 // free again when the receiver's backward pass of that micro-batch is done.
 class Simulation {
  public:
-  // input_places, gradient_places: of stage s.
+  // `input_places(s)` are the places of stage s; all have `gradient_places`.
   Simulation(std::vector<Tasks> tasks, int micro_batches, Durations durations,
              std::function<int(int stage)> input_places, int gradient_places)
       : tasks_(std::move(tasks)),
@@ -66,7 +66,7 @@ class Simulation {
  private:
   int stages() const { return static_cast<int>(tasks_.size()); }
 
-  // Half a task of stage s: computing, or handing on what was computed.
+  // Does half a task of stage s: computes, or hands on what was computed.
   bool Advance(int s) {
     if (at_[s] == tasks_[s].size()) return false;
     const PipelineTask task = tasks_[s][at_[s]];
@@ -168,8 +168,8 @@ TEST(PipelineScheduleTest, ActivationsInFlightAreMOrAtMostTheStagesLeft) {
 }
 
 // A step takes (m + p - 1) (f + b) where a stage computes m (f + b): idle is
-// (p - 1) / (m + p - 1) of it. That sending blocks costs nothing, with a place
-// more than there are activations and two for gradients.
+// (p - 1) / (m + p - 1) of it. Blocking sends cost nothing when there is one
+// place more than there are activations, and two for gradients.
 TEST(PipelineScheduleTest, TheBubbleIsThePapers) {
   for (const Durations& d : kDurations) {
     ForEach([&d](PipelineSchedule schedule, int p, int m) {
@@ -195,8 +195,8 @@ TEST(PipelineScheduleTest, NothingDeadlocksWithoutAPlaceToSpare) {
 }
 
 TEST(PipelineScheduleTest, FewerPlacesThanActivationsAreADeadlock) {
-  // Or the simulation would not see one: the first of 3 stages under 1F1B goes
-  // backward only when it has sent 3 activations on.
+  // Otherwise the simulation would not see deadlocks: the first of 3 stages
+  // under 1F1B goes backward only when it has sent 3 activations on.
   const Simulation run(
       AllStages(PipelineSchedule::kOneForwardOneBackward, 3, 6), 6, {1, 2},
       [](int) { return 0 + 1; }, /*gradient_places=*/1);

@@ -37,8 +37,8 @@ std::unique_ptr<X509, Free> Parse(const std::string& pem) {
   return x509;
 }
 
-// Why a client or a server refuses the certificate at that time; X509_V_OK: it
-// does not.
+// Why a client or a server refuses the certificate at that time; X509_V_OK if
+// it accepts it.
 int Verify(const std::string& certificate, const std::string& authority,
            absl::Time now, int purpose) {
   const auto leaf = Parse(certificate), root = Parse(authority);

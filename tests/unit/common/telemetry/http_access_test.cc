@@ -153,7 +153,7 @@ TEST(HttpAccessTest, AnOpenAddressWantsTokenAndTls) {
   TRIBUTARY_EXPECT_OK(HttpListener::Start(options));
 }
 
-// The answer to a TLS client that asks for /page; empty: no handshake.
+// The answer to a TLS client that asks for /page; empty if its handshake fails.
 std::string GetEncrypted(int port, const std::string& authority) {
   const std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> context(
       SSL_CTX_new(TLS_client_method()), SSL_CTX_free);

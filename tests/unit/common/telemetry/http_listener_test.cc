@@ -133,7 +133,7 @@ TEST(HttpListenerTest, ARequestThatNeverEndsIsClosedHoweverOftenAByteComes) {
   Reader slow((*listener)->port());
   for (int i = 0; i < 6; ++i) {
     slow.Send(i == 0 ? "GET /" : "a");
-    // Answered on the listener's thread, which so has seen the byte before.
+    // The listener's thread answers this, so it has seen the byte before.
     EXPECT_EQ(HttpGet((*listener)->port(), "/page").code, 200);
     clock.AdvanceMicros(1'000'000);
   }
@@ -141,8 +141,8 @@ TEST(HttpListenerTest, ARequestThatNeverEndsIsClosedHoweverOftenAByteComes) {
   EXPECT_EQ(HttpGet((*listener)->port(), "/page").code, 200);
 }
 
-// It is told to end while it makes a page. The next request that it looks at
-// cannot be parsed: there libmicrohttpd read a null pointer.
+// The listener is told to end while it makes a page. The next request that it
+// looks at cannot be parsed: there libmicrohttpd read a null pointer.
 TEST(HttpListenerTest, ItEndsWhileRequestsThatAreNoneArrive) {
   absl::Notification first, second, go_on, end;
   std::atomic<int> made{0};
@@ -157,7 +157,7 @@ TEST(HttpListenerTest, ItEndsWhileRequestsThatAreNoneArrive) {
   TRIBUTARY_ASSERT_OK(listener);
   const int port = (*listener)->port();
   const std::string slow = "GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n";
-  // Accepted before and after the one whose page is being made.
+  // Connections accepted before and after the one whose page is being made.
   Reader before(port), asks(port), after(port), holds(port);
   EXPECT_EQ(HttpGet(port, "/page").code, 200);
   holds.Send(slow);

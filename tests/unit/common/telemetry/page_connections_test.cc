@@ -144,7 +144,7 @@ TEST_F(PageConnectionsTest, ADaemonThatEndsShutsItsConnectionsAndWaitsForThem) {
   EXPECT_TRUE(connections_.Admit(2));
 }
 
-// Accepted before the daemon was told to end, it begins afterwards.
+// The connection was accepted before the daemon's end, but begins afterwards.
 TEST_F(PageConnectionsTest, AConnectionThatBeginsTooLateIsShutAndWaitedFor) {
   EXPECT_TRUE(connections_.Admit(1));
   EXPECT_FALSE(connections_.Close(1, absl::ZeroDuration()));

@@ -64,8 +64,8 @@ TEST(ClockOffsetTest, ClocksDriftSoAnOldSampleGivesWay) {
 TEST(ClockOffsetTest, ImpossibleSamplesAreIgnored) {
   constexpr int64_t kFar = INT64_MAX;
   ClockOffset offset;
-  // It ends before it begins, here and there; the answer took longer than the
-  // whole round trip; times that would overflow.
+  // Exchanges that end before they begin, here and there; an answer that took
+  // longer than the whole round trip; times that would overflow.
   offset.Add({.sent = 10, .received = 5, .answered = 5, .returned = 9});
   offset.Add({.sent = 10, .received = 6, .answered = 5, .returned = 20});
   offset.Add({.sent = 10, .received = 5, .answered = 16, .returned = 20});

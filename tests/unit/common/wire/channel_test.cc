@@ -32,9 +32,9 @@ sockaddr_in Loopback(int port) {
   return address;
 }
 
-// Carries bytes between connections to its port and a server's, until the
-// server's host dies: the connections of then stay open and nobody ever says
-// anything on them again. Later ones reach the host that has come up again.
+// Carries bytes between connections to its port and a server's. When the
+// server's host dies, the open connections stay open and silent for ever; later
+// ones reach the host that has come up again.
 class Relay {
  public:
   explicit Relay(int port)
@@ -139,7 +139,7 @@ class ChannelTest : public ::testing::Test {
   std::unique_ptr<grpc::Server> server_;
 };
 
-// How long calls that wait so long each are tried. In a minute TCP alone
+// Calls that wait for kTry each are repeated for kTries. In a minute TCP alone
 // notices nothing. Calls on a connection that is being given up fail at once,
 // many of them if gRPC's own threads are slow.
 constexpr absl::Duration kTry = absl::Milliseconds(500);
@@ -165,7 +165,7 @@ TEST_F(ChannelTest, AConnectionToADeadHostIsGivenUp) {
   EXPECT_EQ(relay.connections(), 2);
 }
 
-// The tests above have times of their own. A member gives up its coordinator
+// The tests above set shorter times. A member gives up its coordinator
 // after 30 s, so a dead connection must be noticed well before.
 TEST(ChannelArgumentsTest, EveryChannelPingsWithinTenSeconds) {
   const grpc::ChannelArguments common = CommonArguments();
@@ -195,14 +195,14 @@ TEST_F(ChannelTest, ARequestThatNoPeerTakesIsNotSent) {
                                 "Sent message larger than max"));
 }
 
-// A server takes the pings of an idle client for friendly.
+// A server accepts the pings of an idle client.
 TEST_F(ChannelTest, AnIdleConnectionStays) {
   Relay relay(port_);
   const auto channel =
       DataChannel(absl::StrCat("127.0.0.1:", relay.port()), nullptr,
                   {absl::Milliseconds(150), absl::Seconds(30)});
   TRIBUTARY_ASSERT_OK(Call(channel));
-  // Until it is no longer ready, which is not to come.
+  // Waits until the channel is no longer ready, which must not happen.
   EXPECT_FALSE(channel->WaitForStateChange(GRPC_CHANNEL_READY,
                                            DeadlineAfter(absl::Seconds(2))));
   TRIBUTARY_EXPECT_OK(Call(channel));

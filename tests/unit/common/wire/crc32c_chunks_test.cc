@@ -21,7 +21,7 @@ void Multiply(uint64_t a, uint64_t b, uint64_t* low, uint64_t* high) {
   }
 }
 
-// As chunk_fold.h says, without any instruction for it.
+// Folds as chunk_fold.h says, without a special instruction.
 void Fold(ChunkFold* fold, const char* chunk) {
   for (size_t at = 0; at < ChunkFold::kBytes; at += 16) {
     uint64_t old[2], next[2];

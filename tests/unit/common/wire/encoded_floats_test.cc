@@ -13,7 +13,7 @@
 namespace tributary {
 namespace {
 
-// Longer than what is encoded at a time, through pieces of every kind.
+// More elements than are encoded at a time, read from pieces of several sizes.
 TEST(EncodedFloatsTest, WhatIsEncodedInPartsIsReadFromPiecesWithItsChecksum) {
   constexpr int64_t kElements = 2 * 2048 + 77;
   std::vector<float> numbers(kElements);

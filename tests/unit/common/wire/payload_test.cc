@@ -119,7 +119,7 @@ TEST(PayloadTest, ScanFindsTheFirstFloatThatIsNoNumberWhereverPiecesEnd) {
   EXPECT_EQ(MakeCut(50, {3, 9}, 1).payload.ScanFloats().first_nonfinite, -1);
 }
 
-// Whoever damages a message can also take a part of a float.
+// A damaged message may end within a float.
 TEST(PayloadTest, ScanChecksumsBytesThatAreNoWholeFloat) {
   for (size_t n = 0; n < 20; ++n) {
     const std::string bytes(n, 'x');

@@ -63,7 +63,7 @@ class PeerCredentialsTest : public testing::TemporaryFolderTest {
     server_ = builder.BuildAndStart();
     address_ = absl::StrCat("127.0.0.1:", port);
   }
-  // Who the server says has called; or the code of the error.
+  // The caller's identity as the server saw it, or the code of the error.
   std::string Ask(const std::shared_ptr<grpc::ChannelCredentials>& credentials,
                   bool wait = false) const {
     grpc::ChannelArguments arguments;
@@ -114,7 +114,7 @@ TEST_F(PeerCredentialsTest, StrangersGetNoAnswer) {
   grpc::SslCredentialsOptions nothing;
   nothing.pem_root_certs = root_;
   EXPECT_EQ(Ask(grpc::SslCredentials(nothing)), refused_);
-  // Its own authority vouches for the server alone.
+  // The stranger knows the server's authority, but another one issued its own.
   const CertificateAuthority other = NewAuthority();
   const auto stranger = PeerCredentials::FromPem(
       root_, Issue(other, "digits", PeerRole::kWorker));

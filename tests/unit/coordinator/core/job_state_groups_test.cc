@@ -42,7 +42,7 @@ TEST_F(JobStateGroupsTest, ABrokenGroupIsFormedAnewThoughNobodyIsLost) {
           HasSubstr("everybody goes back to step 20")));
 }
 
-// Its connections are closed by the kernel long before its lease is over.
+// The kernel closes a lost rank's connections long before its lease is over.
 TEST_F(JobStateGroupsTest, NoPlanNamesARankThatWasNotHeardSinceTheBreak) {
   RunGroup(3);
   Send(0, {.broken_group = "rank 1 is gone"});

@@ -72,7 +72,7 @@ TEST_F(JobStateInputsTest, ALargerPreprocessingIsRefused) {
   EXPECT_FALSE(state_->plans().knows_inputs());
 }
 
-// Its model would take one class for another. Rank 0 may declare last.
+// The model would take one class for another. Rank 0 may declare last.
 TEST_F(JobStateInputsTest, OtherClassesThanTheCheckpointsAreRefused) {
   v1::Preprocessing before;
   before.add_class_names("cat");

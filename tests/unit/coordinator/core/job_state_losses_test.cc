@@ -115,7 +115,7 @@ TEST_F(JobStateTest, AShrinkingJobGivesALostRankToTheLeastLoadedWorker) {
   EXPECT_EQ(state_->plan()->epoch(), 1u);
 }
 
-// It was stopped, and its rank taken over, before it was killed for that.
+// The process was stopped, its rank taken over, and it was killed for that.
 TEST_F(JobStateTest, AProcessWhoseRankIsTakenOverIsNotMissed) {
   on_worker_loss_ = v1::WORKER_LOSS_SHRINK;
   Run(2);
@@ -139,7 +139,7 @@ TEST_F(JobStateTest, TheLastWorkerOfAShrinkingJobIsReplaced) {
   EXPECT_THAT(Send(0, {}).adopt_ranks(), ElementsAre(1));
 }
 
-// Nobody else is left then, although the rank's lease is not over.
+// No process is left then, although the lease of the adopted rank still runs.
 TEST_F(JobStateTest, AProcessIsLostWithTheRanksThatItHasTakenOver) {
   on_worker_loss_ = v1::WORKER_LOSS_SHRINK;
   Run(2);
@@ -154,8 +154,8 @@ TEST_F(JobStateTest, AProcessIsLostWithTheRanksThatItHasTakenOver) {
   EXPECT_THAT(Send(0, {}).adopt_ranks(), ElementsAre(1));
 }
 
-// On another host only the launcher's end is seen; by then its rank has been
-// taken over, and the process that has it lives.
+// Of a process on another host only the launcher's end is seen. By then a
+// process that lives has taken the rank over.
 TEST_F(JobStateTest, WhoHasTakenARankOverIsNotLostWithItsLauncher) {
   on_worker_loss_ = v1::WORKER_LOSS_SHRINK;
   Run(2);
@@ -167,7 +167,7 @@ TEST_F(JobStateTest, WhoHasTakenARankOverIsNotLostWithItsLauncher) {
   EXPECT_EQ(state_->WaitsFor(now_).text(), "");
 }
 
-// All processes of containers are number 1 of their own: here 7.
+// In containers, processes of several hosts may all have number 1; here 7.
 TEST_F(JobStateTest, ProcessesOfDifferentHostsAreDifferent) {
   on_worker_loss_ = v1::WORKER_LOSS_SHRINK;
   Run(4);

@@ -84,7 +84,7 @@ TEST_F(JobStateResidualsTest, AWorkerThatHadFinishedIsWantedAgain) {
   EXPECT_EQ(state_->plan()->epoch(), 2u);
 }
 
-// It says so again before it hears of the loss, and then it is gone.
+// The worker says so again before it hears of the loss, and then it is lost.
 TEST_F(JobStateResidualsTest,
        AWorkerThatFinishesUnderAnEndedPlanCanBeReplaced) {
   Run(2);
@@ -132,7 +132,7 @@ TEST_F(JobStateResidualsTest, NoGroupBreaks) {
   EXPECT_FALSE(state_->wants_new_plan());
 }
 
-// Its steps depend on timing, so that the residual may as well be zero.
+// The job's steps depend on timing, so that the residual may as well be zero.
 TEST_F(JobStateResidualsTest, AWorkerBesideBackupWorkersIsReplacedAlone) {
   backup_workers_ = 1;
   Run(2);
@@ -183,7 +183,7 @@ TEST_F(JobStateResumedResidualsTest, ThePoliciesBesideBspTakeUpNone) {
                           "takes up those of the checkpoint"));
 }
 
-// Their own checkpoints hold none, so that each resume is told.
+// Checkpoints of these policies hold no residuals, so that each resume is told.
 TEST_F(JobStateResumedResidualsTest, ThePoliciesBesideBspTellIt) {
   period_ = 10;
   EXPECT_THAT(NoticesAfter(Manifest(0)),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which changes of a job are noticed: the large parts of its state are compared
-// by their revision alone.
+// Every change of a job is noticed, although the large parts of its state are
+// compared by their revision alone.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -17,7 +17,7 @@ class JobStateSavingTest : public JobStateTest {
   Mark Now() const {
     return {state_->SaveSmall().SerializeAsString(), state_->large_revision()};
   }
-  // Every change of the state changes its mark.
+  // A change of the state since the last call must have changed its mark.
   void Check(const char* what) {
     const std::string state = state_->Save().SerializeAsString();
     if (state != saved_) {

@@ -10,8 +10,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Its ranks are threads of one process; the last heartbeats of one told more
-// than those of the other.
+// The ranks are threads of one process, and one rank's last heartbeats told
+// more than the other's.
 TEST_F(JobStateTest, AStopThatTheWholeGroupDoesNotOutliveKeepsItsFurthestStep) {
   data_parallel_ = true;
   RunGroup(2);
@@ -172,8 +172,8 @@ TEST_F(JobStateTest, AStopThatIsSettledIsKeptForASuccessor) {
   EXPECT_EQ(Send(1, {.begun = 4, .paused = true}).stop_step(), 6);
 }
 
-// Who has finished before the stop was settled has made all steps, and nobody
-// may hear of it again.
+// A worker that finished before the stop was settled has made all steps, and
+// may never be heard again.
 TEST_F(JobStateTest, ASuccessorStopsNoEarlierThanWhoHasFinished) {
   Run(2);
   Send(0, {.begun = 100, .finished = true, .last_step = 100});

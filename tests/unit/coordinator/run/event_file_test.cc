@@ -10,7 +10,7 @@
 namespace tributary {
 namespace {
 
-// As a reader of TFRecords checks them: the mask is undone, then compared.
+// Checks as a reader of TFRecords does: undoes the mask, then compares.
 bool ChecksumMatches(const std::string& masked, const std::string& data) {
   uint32_t value = 0;
   std::memcpy(&value, masked.data(), 4);

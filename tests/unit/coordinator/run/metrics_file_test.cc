@@ -148,7 +148,7 @@ TEST_F(MetricsFileTest, LinesThatTheTotalsSumUpMayBeLost) {
   EXPECT_EQ(Open().Recorded().step, 6);
 }
 
-// The file is shorter than the totals say, and later as long in other lines.
+// The file is shorter than the totals say, and later as long, with other lines.
 TEST_F(MetricsFileTest, LinesThatFollowLostOnesAreRead) {
   Write9();
   const std::string lines = Metrics();
@@ -157,7 +157,7 @@ TEST_F(MetricsFileTest, LinesThatFollowLostOnesAreRead) {
     MetricsFile file = Open();
     file.Add(StepOfRun(step));
     ASSERT_TRUE(file.Flush().ok());
-    // It is lost before it writes new totals.
+    // The file is lost before it writes new totals.
   }
   ASSERT_GT(Metrics().size(), EndOf(lines, 6));
   const MetricsFile file = Open();
@@ -203,7 +203,7 @@ TEST_F(MetricsFileTest, BadLinesAreLeftOutAndCounted) {
               HasSubstr("2 lines that cannot be read, the first at byte 0"));
 }
 
-// As a power cut leaves it on some file systems.
+// A power cut leaves such a file on some file systems.
 TEST_F(MetricsFileTest, WhatFollowsTheLastLineIsCutOffHoweverMuchItIs) {
   Write9();
   const std::string lines = Metrics();

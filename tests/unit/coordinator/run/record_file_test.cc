@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kPlenty = 1 << 20;
 
-// While it lives no file grows beyond `bytes`.
+// While such an object lives, no file grows beyond `bytes`.
 class SmallFiles {
  public:
   explicit SmallFiles(rlim_t bytes) : handler_(signal(SIGXFSZ, SIG_IGN)) {

@@ -33,7 +33,7 @@ TEST_F(RunLockTest, NothingIsLeftAndTheNextMayCome) {
   EXPECT_TRUE(RunLock::Take(folder()).ok());
 }
 
-// As a process leaves it that was killed.
+// A process that was killed leaves such a file.
 TEST_F(RunLockTest, AFileWithoutAHolderIsTaken) {
   Write(RunLock::kFile, "the coordinator at 10.0.0.1:7070 (host, pid 1)");
   const std::unique_ptr<RunLock> lock = RunLock::Take(folder()).value();

@@ -55,7 +55,7 @@ class CountingServer final : public v1::ParameterService::Service {
     server_ = builder.BuildAndStart();
   }
   std::string address() const { return absl::StrCat("127.0.0.1:", port_); }
-  // The first `bad_answers` are refused for lack of room or damaged.
+  // The first `bad_answers` answers are damaged, or errors for lack of room.
   void Serve(const v1::Plan& plan, int bad_answers = 0) {
     plan_ = plan;
     bad_answers_ = bad_answers;
@@ -169,7 +169,7 @@ class CoordinatorTest : public ::testing::Test {
     return step;
   }
 
-  // All updates until the job is over.
+  // Returns all updates until the job is over.
   JobUpdate Collect() {
     JobUpdate all;
     const absl::Time deadline = absl::Now() + kSoon;
@@ -186,7 +186,7 @@ class CoordinatorTest : public ::testing::Test {
     return all;
   }
 
-  int full_for_ = 0;  // attempts to save the weights
+  int full_for_ = 0;  // how many attempts to save the weights fail
   absl::Duration loss_timeout_ = absl::Seconds(120);
   absl::Status save_status_;
   FinalWeights weights_;

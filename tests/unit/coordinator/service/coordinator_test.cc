@@ -141,9 +141,9 @@ TEST_F(CoordinatorTest, StopRequestEndsAllWorkersAtOneStepAndSavesWeights) {
   EXPECT_TRUE(absl::IsCancelled(server->WaitForPlanAfter(1, kSoon)));
 }
 
-// A process that takes a lost rank over must say how far that one had come
-// before a stop is settled, and may take longer for it than a silent
-// coordinator is borne: here longer than nothing.
+// Before a stop is settled, a process that takes a lost rank over must say how
+// far that rank had come. It may take longer for that than a silent coordinator
+// is borne, which is 1 ms here.
 TEST_F(CoordinatorTest, AStopWaitsForEveryRankAsLongAsTheCoordinatorIsHeard) {
   Start(1, 2);
   auto server = Join(v1::ROLE_SERVER, store_[0].address());
@@ -210,7 +210,7 @@ TEST_F(CoordinatorTest, AJobThatRunsNamesNothingThatItWaitsFor) {
   EXPECT_EQ(waits_for, "");
 }
 
-// One call for each of 500 connections' streams, all of which would wait.
+// 500 calls on one channel, all of which would wait.
 TEST_F(CoordinatorTest, CallsOfStrangersThatWaitDoNotDisturbAJob) {
   Start(1, 1);
   constexpr int kCalls = 500;

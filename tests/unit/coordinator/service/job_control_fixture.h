@@ -86,7 +86,7 @@ inline void Work(JobControl& control, int number) {
   evaluation.set_incarnation(place.incarnation());
   evaluation.set_step(kSteps);
   ASSERT_TRUE(control.calls().ReportEvaluation(evaluation).ok());
-  // It hears the end by its heartbeats.
+  // The worker hears the end by its heartbeats.
   const absl::Time deadline = absl::Now() + kSoon;
   v1::JobPhase phase = v1::JOB_PHASE_RUNNING;
   while (phase != v1::JOB_PHASE_DONE && absl::Now() < deadline) {

@@ -187,8 +187,8 @@ TEST(JobControlTest, TheWaitForAStepIsCountedFromTheLastOne) {
   EXPECT_FALSE(control.Snapshot().has_step_wait_seconds());
 }
 
-// One server's file, made under the plan that is over, beside nothing of the
-// new one: another way to the same step.
+// A file that was written under the ended plan makes no checkpoint of the new
+// plan, which comes to the same step in another way.
 TEST(JobControlTest, ACheckpointIsOfOnePlan) {
   ManualClock clock;
   JobControl control({.state = Options(), .clock = &clock});
@@ -260,12 +260,12 @@ TEST(JobControlTest, ACheckpointThatCannotBeReadTakesEverybodyFurtherBack) {
   EXPECT_EQ(plan.start_step(), 4);
   EXPECT_EQ(plan.restore_from(), "checkpoints/step-4");
   control.output().GoBack(*lost, 2,
-                          "checkpoints/step-2");  // said of the plan before
+                          "checkpoints/step-2");  // about the earlier plan
   EXPECT_EQ(control.calls().GetPlan({}).value().epoch(), 2u);
   EXPECT_EQ(control.WaitForUpdate(absl::ZeroDuration()).notices[0],
             "the checkpoint of step 6 cannot be read, server 0: file: byte 0");
 
-  // Then it is decided, and its sender may forget it.
+  // Now the report is decided, and its sender may forget it.
   EXPECT_EQ(control.calls().Heartbeat(request).value().checkpoints_taken(), 1u);
   EXPECT_FALSE(control.output().TakeUnreadable().has_value());
   // The server is lost at the same time.

@@ -37,7 +37,7 @@ class JobEvaluationsTest : public JobSavingTest {
   }
 };
 
-// As a server refuses a plan's epoch, so that the rank asks for the next plan.
+// The code is a server's for an ended plan: the rank asks for the next plan.
 TEST_F(JobEvaluationsTest, ARankThatWaitsForADecisionHearsThatThePlanIsOver) {
   Begin(/*stop_after=*/3);
   v1::AwaitEvaluationRequest request;
@@ -54,7 +54,7 @@ TEST_F(JobEvaluationsTest, ARankThatWaitsForADecisionHearsThatThePlanIsOver) {
     } while (absl::IsResourceExhausted(status));  // another call was refused
     return status.code();
   };
-  // As many calls as may wait: once another one is refused, all of them do.
+  // Starts as many calls as may wait: once one more is refused, all wait.
   std::vector<std::thread> ranks;
   const v1::ClusterSpec& cluster = options_.state.job.cluster();
   for (int i = 0; i < cluster.servers() + cluster.workers(); ++i) {
@@ -69,7 +69,7 @@ TEST_F(JobEvaluationsTest, ARankThatWaitsForADecisionHearsThatThePlanIsOver) {
   }
   control_->MemberLost(v1::ROLE_SERVER, 0, /*pid=*/0, "killed");
   for (std::thread& rank : ranks) rank.join();
-  // Without the loss no call ends earlier.
+  // Without the loss every call would have waited that long.
   EXPECT_LT(SteadyNow() - begin, JobCalls::WaitOf(request.wait_ms()));
 }
 
@@ -175,7 +175,7 @@ TEST_F(JobEvaluationsTest, AManifestHasTheLastBeforeItsStep) {
   EXPECT_EQ(control_->Totals().best.step, 1);
   EXPECT_EQ(control_->Totals().best.value, 0.6);
   EXPECT_EQ(control_->Snapshot().test().at("accuracy"), 0.4);
-  // It evaluates the weights that it starts with as well, which counts once.
+  // The run also evaluates the weights that it starts with, which counts once.
   kept_evaluations_.clear();
   JobSavingTest::Begin();
   ASSERT_TRUE(Evaluate(2, 1).ok());
@@ -183,7 +183,7 @@ TEST_F(JobEvaluationsTest, AManifestHasTheLastBeforeItsStep) {
   EXPECT_EQ(kept_evaluations_[0].step, 2);
   EXPECT_EQ(control_->Snapshot().test().at("accuracy"), 0.2);
   EXPECT_EQ(control_->Totals().best.step, 1);
-  // It may compare by another metric: then only the last has a value.
+  // A run may compare by another metric: then only the last has a value.
   options_.state.job.mutable_evaluation()->set_metric("loss");
   control_ = std::make_unique<JobControl>(options_);
   EXPECT_EQ(control_->Totals().best.step, 2);
@@ -208,8 +208,8 @@ TEST_F(JobEvaluationsTest, WhileTheDiskIsFullTheyWaitAndTheJobGoesOn) {
   EXPECT_EQ(control_->calls().ReportEvaluation(Part(0, 2, 1))->saved_step(), 2);
 }
 
-// Otherwise the evaluation after step 2 would be complete, and that after
-// step 1, of which the coordinator before had a part, would never be.
+// Otherwise the evaluation after step 2 would be complete, but the one after
+// step 1, of which the earlier coordinator had a part, would never be.
 TEST_F(JobEvaluationsTest, ASenderThatDoesNotKnowTheTermHasToRepeatFirst) {
   Begin(/*stop_after=*/0);
   ASSERT_TRUE(control_->calls().ReportEvaluation(Part(0, 1, 1)).ok());

@@ -99,7 +99,7 @@ TEST_F(JobIntakeTest, ItTellsItsStatusAndCanBeStopped) {
   EXPECT_FALSE(intake_->Await(kSoon).has_value());
 }
 
-// The coordinator that follows answers.
+// Once a job is submitted, the coordinator that follows answers.
 TEST_F(JobIntakeTest, AJobThatIsSubmittedIsNotStoppedHere) {
   ASSERT_TRUE(Submit({kSgd}).ok());
   const auto client = CoordinatorClient::Create({.address = address_}).value();
@@ -141,7 +141,7 @@ TEST_F(JobIntakeTest, MembersSurviveTheChangeOfThePort) {
   EXPECT_TRUE(absl::IsFailedPrecondition(ranks[1]->DeclareModel(model)));
 }
 
-// Another process could be quicker than the coordinator.
+// Otherwise another process could take the port before the coordinator.
 TEST_F(JobIntakeTest, ThePortIsNeverFree) {
   ASSERT_TRUE(Submit({kSgd}).ok());
   Coordinator::Options options;

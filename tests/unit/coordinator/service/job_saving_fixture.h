@@ -82,7 +82,7 @@ class JobSavingTest : public ::testing::Test {
     return request;
   }
 
-  // The plan is out after this.
+  // Lets a server, if there is one, and the workers join; then the plan is out.
   void Begin() {
     if (options_.state.job.cluster().servers() > 0) {
       server_ = Join(v1::ROLE_SERVER, "server").value();
@@ -102,7 +102,7 @@ class JobSavingTest : public ::testing::Test {
     ASSERT_TRUE(control_->calls().GetPlan({}).ok());
   }
 
-  // Another coordinator of the job goes on, with what stands in the metrics.
+  // Lets another coordinator go on with the job. `recorded`: from the metrics.
   void TakeOver(const RecordedSteps& recorded = {}) {
     const v1::CoordinatorState kept = kept_;
     options_.predecessor.state = &kept;
@@ -113,8 +113,8 @@ class JobSavingTest : public ::testing::Test {
     options_.predecessor.state = nullptr;
   }
 
-  // Every worker reports its part of the evaluation after this step, in which
-  // that many samples are correct.
+  // Lets every worker report its part of the evaluation after `step`, with
+  // `correct` correct samples.
   absl::Status Evaluate(int64_t step, uint64_t correct = 0) {
     absl::Status status;
     for (const v1::RegisterResponse& worker : workers_) {
@@ -158,7 +158,7 @@ class JobSavingTest : public ::testing::Test {
   bool full_ = false;
   int tries_ = 0;
   v1::CoordinatorState kept_;
-  // On the disk, and not yet.
+  // Evaluations that are on the disk, and those that are not yet.
   std::vector<EvaluationRecord> kept_evaluations_, waiting_;
   std::unique_ptr<JobControl> control_;
   v1::RegisterResponse server_, workers_[2];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state that a JobControl keeps, and its messages while it cannot: the disk
-// under it is a variable.
+// The state that a JobControl saves, and its messages while it cannot save: a
+// variable stands for the disk.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -62,7 +62,7 @@ TEST_F(JobSavingTest, AJobIsNotDoneBeforeItsStateSaysSo) {
   EXPECT_EQ(kept_.phase(), v1::JOB_PHASE_DONE);
 }
 
-// The thread that reads the final weights would turn in a loop.
+// Otherwise the thread that reads the final weights would turn in a loop.
 TEST_F(JobSavingTest, ThereIsNothingToDoWhileTheStateIsNotSaved) {
   Begin();
   EXPECT_FALSE(control_->output().HasWork());
@@ -190,7 +190,7 @@ TEST_F(JobSavingTest, OneThatHearsOfALaterTermSaysAndSavesNothingMore) {
               HasSubstr("its term is 2, this one's 1"));
 }
 
-// ---- what the one before had not recorded
+// ---- what the earlier coordinator had not recorded
 
 TEST_F(JobSavingTest, StepsAreTakenOnceTheSenderKnowsWhoTakesThem) {
   Begin();

@@ -152,8 +152,8 @@ TEST(JobControlTest, ASuccessorCountsTheTimeSinceACheckpointFromItsStart) {
   EXPECT_EQ(successor.Snapshot().seconds_since_checkpoint(), 2);
 }
 
-// The power fails while the job is stopping: everybody goes back, and stops
-// where the records end, not where they pause first.
+// The power fails while the job is stopping: all members go back, and stop
+// where the records end, not where the members pause first.
 TEST(JobControlTest, ASuccessorStopsNotBeforeTheLastRecordedStep) {
   ManualClock clock;
   v1::CoordinatorState kept;
@@ -188,8 +188,8 @@ TEST(JobControlTest, ASuccessorStopsNotBeforeTheLastRecordedStep) {
   EXPECT_EQ(answer->stop_step(), 7);
 }
 
-// A server has written while there was no coordinator: it says so until the
-// checkpoint is decided.
+// A server has written while there was no coordinator: it reports the file
+// until the checkpoint is decided.
 TEST(JobControlTest, ASuccessorTakesACheckpointFromTheFirstHeartbeat) {
   ManualClock clock;
   v1::CoordinatorState kept;

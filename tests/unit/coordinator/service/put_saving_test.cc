@@ -75,7 +75,7 @@ TEST_F(PutSavingTest, ASuccessorAsksTheRanksAndNamesThem) {
   EXPECT_TRUE(control_->output().RankWeights(kFewSteps).ok());
 }
 
-// Nobody has the weights after the last step any more.
+// No process has the weights after the last step any more.
 TEST_F(PutSavingTest, ARankThatIsGoneWithTheWeightsIsLost) {
   Begin();
   ASSERT_TRUE(PutWeights(kFewSteps).ok());

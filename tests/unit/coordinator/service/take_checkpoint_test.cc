@@ -77,7 +77,7 @@ class TakeCheckpointTest : public ::testing::Test {
     }
     return Send(request);
   }
-  // As the coordinator's thread does it.
+  // Settles the next manifest as the coordinator's thread does.
   void WriteManifest() {
     const auto pending = control_->output().NextManifest();
     ASSERT_TRUE(pending.has_value());

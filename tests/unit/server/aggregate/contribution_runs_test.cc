@@ -54,7 +54,7 @@ Contribution Constant(uint32_t rank, float value, uint64_t samples) {
 
 const Block kBlock = {.size = kElements, .slices = {{.end = kElements}}};
 
-// None was added early.
+// The runs of all contributions, of which none was added early.
 ContributionRuns AllOf(const Block& block,
                        const GradientAggregator& aggregator) {
   return {block, aggregator, /*sum=*/nullptr,

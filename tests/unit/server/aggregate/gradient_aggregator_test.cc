@@ -109,8 +109,8 @@ TEST(GradientAggregatorTest, FormerHoldersAreFencedFromTheStart) {
   }
 }
 
-// On another kind of device, say. Of the open step its bits replace the earlier
-// ones, so that the rank is missing until they have come.
+// For instance on another kind of device. In the open step its bits replace the
+// earlier ones, so that the rank is missing until they have come.
 TEST(GradientAggregatorTest, ARankThatComputesOtherBitsGivesTheOpenStepAnew) {
   GradientAggregator aggregator({.num_workers = 2});
   const BulkSynchronous policy;
@@ -167,7 +167,7 @@ TEST(GradientAggregatorTest, OtherBitsForAStepThatIsBeingAppliedAreToo) {
   EXPECT_EQ(aggregator.contributions()[0].crc32c, 11u);
 }
 
-// Its bits are in the sum and cannot be taken out.
+// The contribution's bits are in the sum and cannot be taken out.
 TEST(GradientAggregatorTest, OtherBitsForAContributionThatIsAddedAreToo) {
   GradientAggregator aggregator({.num_workers = 3});
   EXPECT_EQ(aggregator.Add(Make(0, 0, 11, /*incarnation=*/1)), Verdict::kAdded);
@@ -260,7 +260,7 @@ TEST(GradientAggregatorTest, OnlyStepsThatWaitForAllRanksHaveATotal) {
   }
 }
 
-// It computes from the newest weights, which may be other ones.
+// The replacement computes from the newest weights, which may be other ones.
 TEST(GradientAggregatorTest, WithBackupWorkersAReplacementMaySendOtherBytes) {
   GradientAggregator aggregator({.num_workers = 2, .drops_late = true});
   EXPECT_EQ(aggregator.Add(Make(0, 0, 11, /*incarnation=*/1)), Verdict::kAdded);

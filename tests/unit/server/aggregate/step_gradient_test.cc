@@ -95,7 +95,7 @@ class StepGradientTest : public ::testing::Test {
                 Floats(kGradientSize, 1.0f));
   }
 
-  // As ParameterShard does.
+  // Adds a contribution as ParameterShard does.
   Verdict Push(Contribution c) {
     const Verdict verdict = aggregator_->Add(std::move(c));
     if (verdict == Verdict::kAdded && !aggregator_->MissingRanks().empty() &&
@@ -265,7 +265,7 @@ TEST_F(StepGradientTest, WithoutAnAnnouncementNothingIsAddedEarly) {
   }
   EXPECT_EQ(aggregator_->added(), 0);
   EXPECT_FALSE(gradient_->HasGroup());
-  // The last one's is valid for all.
+  // The last contribution's announcement is valid for all.
   Create(5, "float32");
   for (uint32_t rank = 0; rank < 4; ++rank) {
     Contribution c = One(rank);
@@ -275,7 +275,7 @@ TEST_F(StepGradientTest, WithoutAnAnnouncementNothingIsAddedEarly) {
   EXPECT_EQ(aggregator_->added(), 4);
 }
 
-// They take no memory of the server, but must be added when a later one does.
+// These take no memory of the server, but must be added when a later one does.
 TEST_F(StepGradientTest, ContributionsInSharedMemoryMakeNoGroup) {
   Create(6, "float32", /*group=*/2);
   for (uint32_t rank = 0; rank < 4; ++rank) {

@@ -25,7 +25,7 @@ namespace {
 using testing::Cluster;
 using testing::StatusIs;
 
-// Any language's generated code is such a client: plain protobuf messages.
+// Sends plain protobuf messages, as generated code of any language does.
 class ParameterServerTest : public ::testing::Test {
  protected:
   explicit ParameterServerTest(int workers = 1)
@@ -78,7 +78,7 @@ class ParameterServerTest : public ::testing::Test {
     return Send(request, &response);
   }
 
-  // A call whose request may be no message.
+  // Makes a call whose request need not be a valid message.
   absl::Status SendBytes(const std::string& method, const std::string& bytes) {
     grpc::GenericStub stub(channel_);
     const grpc::Slice slice(bytes);
@@ -222,7 +222,7 @@ class TwoWorkersTest : public ParameterServerTest {
  protected:
   TwoWorkersTest() : ParameterServerTest(/*workers=*/2) {}
 
-  // It counts, and is not waited for.
+  // A push that counts, but does not wait for the step.
   v1::PushPullRequest PushOf(uint32_t rank, uint64_t incarnation,
                              const std::vector<float>& gradient) {
     v1::PushPullRequest request = Push(gradient);
@@ -231,7 +231,7 @@ class TwoWorkersTest : public ParameterServerTest {
     request.set_wait_ms(0);
     return request;
   }
-  // By a client of rank 0's second process.
+  // Reads the progress by a client of rank 0's second process.
   absl::StatusOr<RankProgress> ReadProgress(bool recomputes) {
     const auto client = ParameterClient::Connect({.plan = cluster_.plan(),
                                                   .rank = 0,

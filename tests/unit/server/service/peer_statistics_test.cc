@@ -21,8 +21,8 @@
 namespace tributary {
 namespace {
 
-// The other shard's server: its answers come damaged, or as whatever stands
-// between ends a call, before one comes whole.
+// The other shard's server. Its first calls end as something between the two
+// may end them, or with damaged answers, before one answer comes whole.
 class Peer final : public v1::ParameterService::Service {
  public:
   int calls() const { return calls_; }
@@ -64,7 +64,7 @@ class Peer final : public v1::ParameterService::Service {
   std::atomic<int> calls_{0};
 };
 
-// One for each grain of a shard, so far more than a header may hold.
+// There is one sum for each grain of a shard: far more than a header may hold.
 TEST(PeerStatisticsTest, TheSumsOfALargeModelAreOneMessage) {
   std::vector<double> values(300'000);
   for (size_t i = 0; i < values.size(); ++i) values[i] = 1.0 / (i + 1);

@@ -114,7 +114,7 @@ TEST_F(ServedPlanTest, RefusesWhoeverLostARankBeforeIt) {
   EXPECT_THAT(served_->CheckHolder(Address(4, 0), 1, 8),
               StatusIs(absl::StatusCode::kFailedPrecondition, "fenced"));
   TRIBUTARY_EXPECT_OK(served_->CheckHolder(Address(4, 0), 0, 8));
-  // Whoever loses it later, from the first call of the next holder on.
+  // Whoever loses the rank later is refused once the next holder has called.
   request.set_incarnation(12);
   TRIBUTARY_EXPECT_OK(served_->CheckHolder(Address(4, 0), 1, 9));
   TRIBUTARY_EXPECT_OK(served_->ReadClock(request));

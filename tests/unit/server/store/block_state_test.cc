@@ -61,8 +61,8 @@ class BlockStateTest : public ::testing::Test {
     return all;
   }
 
-  // Every rank contributes; the mean is expected in mean_. early: each
-  // contribution but the last is added at once.
+  // Adds a contribution of every rank, and puts the expected mean into mean_.
+  // With `early`, each contribution but the last is added at once.
   void Contribute(int64_t step,
                   bool early = false) ABSL_NO_THREAD_SAFETY_ANALYSIS {
     std::vector<Floats> gradients;

@@ -75,7 +75,7 @@ TEST_P(EncodedContributionTest, TheSameBytesAreADuplicateAndOthersAConflict) {
   const Answer first = Push(Encoded(0, {1, 2, 3, 4}));
   const Answer again = Push(Encoded(0, {1, 2, 3, 4}));
   EXPECT_EQ(shard_->counters().duplicates, 1u);
-  // One more in the last place of every format.
+  // 4.03125 is another number than 4 in every format.
   EXPECT_THAT((**Push(Encoded(0, {1, 2, 3, 4.03125f}))).status(),
               StatusIs(absl::StatusCode::kAborted, "not deterministic"));
   EXPECT_EQ(shard_->counters().conflicts, 1u);

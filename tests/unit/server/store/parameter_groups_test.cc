@@ -40,7 +40,7 @@ class ParameterGroupsTest : public ParameterShardTest {
     Initialize();
   }
 
-  // In the order of the block's slices.
+  // Sorts the values of "a", "b" and "c" as the block's slices are.
   std::vector<float> InOrder(const std::vector<float>& a_b_c) const {
     static constexpr int kFirst[] = {0, 1, 2};
     std::vector<float> values;
@@ -226,7 +226,7 @@ class SkippedStepTest : public ParameterShardTest {
     Create(std::move(options));
     Initialize();
   }
-  // Both ranks' answers to a step to which rank 1 contributes `value`.
+  // Whether both ranks hear that a step with rank 1's `value` was skipped.
   bool Skips(int64_t step, float value) {
     const Answer first = Push(Make(0, step, 1.0f));
     const Answer second = Push(Make(1, step, value));
@@ -244,7 +244,7 @@ TEST_F(SkippedStepTest, TheAnswersSayWhetherTheirStepChangedNothing) {
   EXPECT_TRUE(Skips(3, kNan));
 }
 
-// Only the answer to the step's own push says it.
+// Only the answer to the step's own push says that the step was skipped.
 TEST_F(SkippedStepTest, APullOfTheSameWeightsDoesNotSayIt) {
   EXPECT_TRUE(Skips(0, kNan));
   bool skipped = true;

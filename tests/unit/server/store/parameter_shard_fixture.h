@@ -62,7 +62,7 @@ class ParameterShardTest : public ::testing::Test {
     return c;
   }
 
-  // Where an answer lands; empty: not yet.
+  // Receives a call's answer; empty until the answer comes.
   using Answer =
       std::shared_ptr<std::optional<absl::StatusOr<WeightsSnapshot>>>;
   Answer Push(Contribution c, int64_t deadline = 1000) {

@@ -64,7 +64,7 @@ TEST_F(ParameterShardTest, CallsThatWaitForStatisticsAreBounded) {
                                "statistics of step 9223372036854775807"));
 }
 
-// One more than the largest number overflows: the sanitizer's word.
+// The sanitizer would report that the largest number plus one overflows.
 TEST_F(ParameterShardTest, StepsBeyondAllJobsAreRefused) {
   Initialize();
   for (int64_t step : {INT64_MIN, int64_t{-1}, INT64_MAX}) {

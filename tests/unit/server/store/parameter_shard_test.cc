@@ -234,7 +234,7 @@ TEST_F(ParameterShardTest, TheLastStepIsCutOnDemand) {
   EXPECT_EQ(cuts, 1);
 }
 
-// Beside more servers than blocks, with checkpoints or without.
+// With more servers than blocks a shard may be empty, also with checkpoints.
 TEST_F(ParameterShardTest, WithoutBlocksThereIsNothingToCut) {
   const PartitionPlan plan =
       *PartitionPlan::Create(parameters_, /*num_shards=*/2, 1 << 16);

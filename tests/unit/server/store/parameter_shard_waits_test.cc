@@ -81,7 +81,7 @@ class ParameterShardWaitsTest : public ::testing::Test {
   std::unique_ptr<ParameterShard> shard_;
 };
 
-// The worker before it would have waited as well.
+// The worker before the replacement would have waited as well.
 TEST_F(ParameterShardWaitsTest, AReplacementReadsNoStalerWeightsThanItsPast) {
   Create(1, 2, std::make_unique<StaleSynchronous>(/*staleness=*/0));
   Push(0, 0);
@@ -104,7 +104,7 @@ TEST_F(ParameterShardWaitsTest, AReplacementWaitsWhereACheckpointIsDue) {
   EXPECT_TRUE(answer->has_value());
 }
 
-// An answer that it has got must stay true.
+// The answer that the new holder has got must stay true.
 TEST_F(ParameterShardWaitsTest, WhoReadsTheClockFencesWhoCameBefore) {
   Create(1, 2, std::make_unique<BulkSynchronous>());
   Push(0, 0, /*incarnation=*/3);

@@ -26,7 +26,7 @@ class RunningAverageTest : public ParameterShardTest {
     TRIBUTARY_EXPECT_OK(
         shard_->Initialize(0, start.ScanFloats().crc32c, start));
   }
-  // All averages, all weights.
+  // Expects `average` in all averages and `weight` in all weights.
   static void ExpectState(const Answer& answer, float average, float weight) {
     ASSERT_TRUE(answer->has_value() && (*answer)->ok());
     const float* got = (**answer)->weights.data();
@@ -93,7 +93,7 @@ TEST_F(RunningAverageTest, MomentumOneTakesWhatComesWithoutRounding) {
   }
 }
 
-// Seven ranks, whose weights float32 rounds.
+// Seven ranks, whose shares of the samples float32 rounds.
 class ReplacedAverageTest : public RunningAverageTest {
  protected:
   static constexpr int kRanks = 7;
@@ -180,7 +180,7 @@ TEST_F(RunningAverageTest, MovesAtOnceWhereGradientsAreNotGathered) {
   Create(std::move(options));
   InitializeAt(8);
   Push(Make(0, 0, 4.0f));
-  // 7 after the first; a stale gradient counts half, what is seen does not.
+  // 7 after the first push. A stale gradient counts half, an average in full.
   Push(Make(0, 1, 3.0f));
   ExpectState(Push(Make(1, 0, 2.0f)), 5, -8);
 }

@@ -27,7 +27,7 @@ Account Worker(int rank) { return {absl::StrCat("worker ", rank), true}; }
 
 class PeerConnectionsTest : public ::testing::Test {
  protected:
-  // The acts of the other end, and whether the connection was closed here.
+  // What the other end has sent, and whether the connection was closed here.
   struct State {
     int64_t received = 0;
     bool shut = false;

@@ -112,15 +112,15 @@ class PeerPortTest : public ::testing::Test,
     v1::ClockResponse response;
     return ToAbslStatus(stub->ReadClock(&context, {}, &response));
   }
-  // To an address that needs no lookup: c-ares leaks the name of one that is
-  // cut short.
+  // `host` must need no lookup: c-ares leaks the name of a lookup that is cut
+  // short.
   std::shared_ptr<grpc::Channel> Channel(const std::string& host) const {
     return DataChannel(absl::StrCat(host, ":", port_->port()));
   }
   Http2Peer::Headers TicketHeader(uint32_t rank) const {
     return {{kTicketKey, absl::Base64Escape(Ticket(rank))}};
   }
-  // A connection of which the port knows that it is this worker's.
+  // A connection that the port knows to be this worker's.
   std::unique_ptr<Http2Peer> Member(uint32_t rank) {
     auto peer = Http2Peer::Connect(port_->port());
     const uint32_t call = peer->Begin(
@@ -263,7 +263,7 @@ TEST_F(PeerPortTest, CallsThatEndAreNotCounted) {
   EXPECT_EQ(totals().closed, 0u);
 }
 
-// Such as one far away, or on a busy machine.
+// Such a peer may be far away, or on a busy machine.
 TEST_F(PeerPortTest, ACallerWaitsForAPeerThatTakesItsTimeToAccept) {
   auto port = PeerPort::Listen("127.0.0.1:0", guard_);
   ASSERT_TRUE(port.ok()) << port.status();

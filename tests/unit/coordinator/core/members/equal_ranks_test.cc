@@ -9,8 +9,8 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// The notice after these steps, each of which has its own numbers where
-// `samples` has a number above 0.
+// The notice after these steps. A rank whose sample is above 0 has another
+// number in each step.
 std::string After(EqualRanks& ranks, int steps,
                   const std::vector<uint32_t>& samples) {
   for (int step = 0; step < steps; ++step) {

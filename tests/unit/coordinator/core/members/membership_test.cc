@@ -102,7 +102,7 @@ TEST(MembershipTest, AHolderWithAnotherArithmeticRecomputes) {
   EXPECT_TRUE(place->Recomputes("cuda")) << "asked again";
 }
 
-// Some servers may still hold what the first gave when the second is lost.
+// When the second holder is lost, some servers may still hold the first one's.
 TEST(MembershipTest, AfterSeveralArithmeticsEveryNewHolderRecomputes) {
   Membership members(0, 1, kLease);
   members.Register(Computing("a", "cpu"), 0).value();

@@ -16,7 +16,7 @@ class TraceCollectorTest : public ::testing::Test {
     Join("a");
   }
 
-  // A process takes server 0.
+  // A process takes the place of server 0.
   void Join(const std::string& instance) {
     v1::RegisterRequest request;
     request.set_role(v1::ROLE_SERVER);
@@ -136,7 +136,7 @@ TEST_F(TraceCollectorTest, AJobWithoutATraceTakesNothing) {
   EXPECT_FALSE(Take(Report(0, 1)));
 }
 
-// Settled, so that it is not sent for ever, and left out.
+// The report counts as taken, so that it is not sent for ever.
 TEST_F(TraceCollectorTest, AReportWithAnImpossibleNumberIsLeftOut) {
   using Spoil = void (*)(v1::TraceReport*);
   const Spoil spoils[] = {

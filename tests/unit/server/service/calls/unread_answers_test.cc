@@ -41,7 +41,7 @@ TEST_F(UnreadAnswersTest, APeerThatReadsNothingIsGivenNoMore) {
   EXPECT_TRUE(answers_->Admits("a"));
 }
 
-// Workers are sent the same memory; peers that keep what is old are not.
+// Answers of the same memory count once; a peer with an older one adds to it.
 TEST_F(UnreadAnswersTest, TogetherTheyKeepNoMoreThanTheLimit) {
   answers_->SetLimits({.peer_bytes = 1000, .bytes = 150});
   const grpc::Slice a = answers_->Send("a", new_, 100);

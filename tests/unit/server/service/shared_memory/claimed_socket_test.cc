@@ -61,7 +61,7 @@ TEST_F(ClaimedSocketTest, ASocketOfAKilledServerIsRemovedWithItsLock) {
   EXPECT_EQ(NumFiles(), 0);
 }
 
-// Its queue is full, as that of a server that is stopped.
+// The server's queue is full, like that of a server that is stopped.
 TEST_F(ClaimedSocketTest, ABusyServerKeepsItsSocket) {
   auto busy = ClaimedSocket::Claim(folder());
   TRIBUTARY_ASSERT_OK(busy);

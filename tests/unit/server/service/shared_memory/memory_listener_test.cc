@@ -67,7 +67,7 @@ class MemoryListenerTest : public testing::TemporaryFolderTest {
     hello.set_rank(rank);
     return hello.SerializeAsString();
   }
-  // Connects and sends a hello; the answer.
+  // Sends a hello on the socket; returns the answer.
   absl::StatusOr<UnixMessage> Say(const UniqueFd& socket,
                                   const std::string& bytes, bool with_memory) {
     const UniqueFd memory = arena_->Share().value();

@@ -192,7 +192,7 @@ TEST_F(SharedWeightsTest, RefusesMemoryThatIsNotThere) {
   request.mutable_ranges(0)->set_bytes(UINT64_MAX);
   EXPECT_THAT(Send(request).status(),
               StatusIs(absl::StatusCode::kInvalidArgument, "has no"));
-  // Refused by its size, before any of it is read: it is not finite.
+  // The size is refused before the bytes are read, which are not finite either.
   request = Push(*link, 0);
   gradient_[0] = std::numeric_limits<float>::quiet_NaN();
   *request.add_ranges() = request.ranges(0);
@@ -331,7 +331,7 @@ TEST_F(SharedPairTest, AWorkerThatHasGoneLeavesNothingBehind) {
   while (cluster_.server(0).GetStatus().shared_memory_workers() > 0) {
     std::this_thread::yield();
   }
-  // Its contribution still counts.
+  // The contribution still counts after its link is gone.
   v1::PushPullRequest other;
   SetAddress(other.mutable_address());
   other.set_rank(1);

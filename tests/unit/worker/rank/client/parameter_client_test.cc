@@ -23,8 +23,8 @@ namespace {
 
 using testing::StatusIs;
 
-// Weights {1, 2, 3} of version 7, after as many answers that are damaged or end
-// as whatever stands between client and server may end a call.
+// Answers with weights {1, 2, 3} of version 7. After Damage(), the next answers
+// are damaged, or end as something between client and server may end a call.
 class DamagingService final : public v1::ParameterService::Service {
  public:
   static constexpr int kWays = 8;

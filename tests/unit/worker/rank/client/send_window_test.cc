@@ -73,8 +73,8 @@ TEST(SendWindowTest, ALiftAfterSeveralDoesNotWaitForever) {
   }
 }
 
-// Four times the mean answer of the last limited round, from 10 to 250 ms,
-// since something was sent or answered last.
+// The patience is four times the mean answer time of the last limited round,
+// from 10 to 250 ms, counted from the last send or answer.
 TEST(SendWindowTest, ThePatienceFollowsTheMeanAnswer) {
   SendWindow window(2);
   window.Begin(0 * kMs);

@@ -29,7 +29,7 @@ TEST_P(CommunicatorTest, ARankThatLeavesIsNamed) {
   });
 }
 
-// A chain: each waits for the next one alone, and ends when that has.
+// A chain: each rank waits for the next one alone, and ends when that ends.
 TEST_P(CommunicatorTest, ARankThatLeavesIsNamedByThoseWhoWaitForOthers) {
   Run(4, [](int rank, Communicator& group) {
     TRIBUTARY_EXPECT_OK(Meet(group));
@@ -54,9 +54,9 @@ TEST_P(CommunicatorTest, SentencesNameTheRanksOfTheJob) {
   });
 }
 
-// Gloo closes all connections with a deadline, so there everybody names the one
-// that it waited for itself, as silent or, when that one's deadline passed
-// first, as gone; over NCCL those who have waited in vain tell each other so.
+// Over Gloo a deadline closes all connections, so every rank names the one that
+// it waited for, as silent or, when that one's deadline passed first, as gone.
+// Over NCCL the ranks whose waits have failed tell each other.
 TEST_P(CommunicatorTest, ARankThatIsSilentIsNamedByThoseWhoWaitForOthers) {
   const char* const hearsay = GetParam() == "gloo" ? "rank 1 did not come"
                               : nccl()             ? "rank 2 did not come"
@@ -98,7 +98,7 @@ TEST_P(CommunicatorTest, ARankThatDoesNotComeIsNamedAtTheDeadline) {
       absl::Milliseconds(50));
 }
 
-// The other rank stays until it is over, so that it is not found gone.
+// The other rank stays until the wait is over, so that it is not found gone.
 TEST_P(CommunicatorTest, AbortEndsAWaitFromAnotherThread) {
   std::barrier everybody(2);
   Run(2, [&everybody](int rank, Communicator& group) {

@@ -116,7 +116,7 @@ class CommunicatorTest : public ::testing::TestWithParam<std::string> {
     return *std::move(made);
   }
 
-  // Small pieces, so that every call has several.
+  // Uses small pieces, so that every call has several.
   std::unique_ptr<Communicator> Make(int rank, int size, Ops* ops,
                                      absl::Duration timeout) {
     if (GetParam() == "nccl") return MakeNccl(rank, size, ops, timeout);
@@ -137,7 +137,7 @@ class CommunicatorTest : public ::testing::TestWithParam<std::string> {
         StagedCommunicator::Options{.host = std::move(peer), .ops = ops});
   }
 
-  // One thread a rank.
+  // Runs `body` for each rank on a thread of its own.
   void Run(int size, const Body& body,
            absl::Duration timeout = absl::Seconds(20)) {
     sides_ = CreateInProcessMesh(size);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The common work of the ranks of a group, the same cases over every way.
+// What the ranks of a group do together: the same cases over every way.
 #include "worker/rank/collective/communicator.h"
 
 #include <gmock/gmock.h>
@@ -59,7 +59,7 @@ TEST_P(CommunicatorTest, SumsInRankOrderWithWeights) {
   });
 }
 
-// Numbers of which every order has the same sum.
+// Every order of these numbers has the same sum.
 TEST_P(CommunicatorTest, EveryRankHasItsWeight) {
   Run(3, [](int rank, Communicator& group) {
     const float weights[] = {0.5f, 0.0f, 4.0f};

@@ -44,7 +44,7 @@ TEST(GroupWatchTest, AllHearWhoIsGone) {
       StatusIs(absl::StatusCode::kUnavailable, "rank 7 is lost, says rank 3"));
 }
 
-// A way to the others that is slow, unless it is aborted.
+// A mesh whose sends are slow, unless it is aborted.
 class SlowMesh final : public Mesh {
  public:
   explicit SlowMesh(std::unique_ptr<Mesh> mesh) : mesh_(std::move(mesh)) {}
@@ -70,7 +70,7 @@ class SlowMesh final : public Mesh {
   absl::Notification aborted_;
 };
 
-// The one between them ends for that very loss.
+// Rank 1 ends because rank 2 is lost, and has told rank 0 so.
 TEST(GroupWatchTest, WhoEndsForALossHasToldTheNextOneOfIt) {
   auto sides = CreateInProcessMesh(3);
   GroupWatch first(std::move(sides[0]), {});

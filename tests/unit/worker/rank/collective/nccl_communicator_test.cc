@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ends of groups, good and bad; what they do between stands in
-// communicator_test.
+// How groups end, well or badly; communicator_test checks what they do before
+// that.
 #include "worker/rank/collective/nccl_communicator.h"
 
 #include <gmock/gmock.h>
@@ -27,7 +27,7 @@ class NcclCommunicatorTest : public ::testing::Test {
  protected:
   using Body = std::function<void(int rank, Communicator& group)>;
 
-  // One thread a rank; `ends` are told what connecting came to where it failed.
+  // Runs one thread a rank; connected_ gets each rank's status of connecting.
   void Run(int size, const Body& body) {
     std::vector<std::unique_ptr<Mesh>> sides = CreateInProcessMesh(size);
     const std::unique_ptr<Ops> ops = CreateCpuOps();
@@ -70,7 +70,7 @@ class NcclCommunicatorTest : public ::testing::Test {
   testing::DeviceLikeOps ops_of_rank_1_;
   bool messages_ = false;
   std::atomic<size_t> exchanged_ = 0;  // bytes, to connect by
-  bool together_ = false;  // nobody ends before all have come to their end
+  bool together_ = false;              // no rank leaves before all have ended
   absl::Duration connect_timeout_ = absl::Seconds(20);
   std::vector<absl::Status> connected_;
 };
@@ -90,8 +90,8 @@ TEST_F(NcclCommunicatorTest, WithoutMessagesThereIsOneCommunicatorARank) {
   EXPECT_EQ(fake_.opened(), 3);
 }
 
-// A rank's message goes to all of them by way of the coordinator, whose
-// messages have a limit.
+// A rank's message goes to all ranks by way of the coordinator, whose messages
+// have a limit.
 TEST_F(NcclCommunicatorTest, WithoutMessagesOneRankNamesTheGroupForAll) {
   Run(4, [](int, Communicator&) {});
   EXPECT_EQ(exchanged_, sizeof(NcclId));
@@ -114,7 +114,7 @@ TEST_F(NcclCommunicatorTest, AnErrorOfNcclEndsTheCallAndIsKept) {
   EXPECT_GE(fake_.aborted(), 1);
 }
 
-// Its memory holds what the kernels before the fault have left.
+// The device's memory holds what the kernels before the fault have left.
 TEST_F(NcclCommunicatorTest, ADeviceThatHasFailedGivesNothingToTheOthers) {
   messages_ = true;
   std::barrier connected(2);
@@ -136,7 +136,7 @@ TEST_F(NcclCommunicatorTest, ADeviceThatHasFailedGivesNothingToTheOthers) {
   });
 }
 
-// Work on the device would wait there for ever.
+// Otherwise work on the device would wait there for ever.
 TEST_F(NcclCommunicatorTest, ACallThatFailsAbortsAllThatItsRankHas) {
   messages_ = true;
   std::barrier connected(2), looked(2);
@@ -146,7 +146,7 @@ TEST_F(NcclCommunicatorTest, ACallThatFailsAbortsAllThatItsRankHas) {
       fake_.FailAsync("remote process exited");
       float data = 1;
       EXPECT_FALSE(group.AllReduce(&data, 1, {}).ok());
-      // The group's, and those of the messages there and back.
+      // The group's communicator, and those of the messages there and back.
       EXPECT_EQ(fake_.aborted(), 3);
     }
     looked.arrive_and_wait();
@@ -189,7 +189,7 @@ TEST_F(NcclCommunicatorTest, ConnectingHasADeadline) {
                        "rank 0 did not come for 50ms (connecting)"));
 }
 
-// Though it would be done before anybody looks, as one rank alone does it.
+// A call ends even if it would be done at the first look, as with one rank.
 TEST_F(NcclCommunicatorTest, AbortEndsEveryLaterCall) {
   of_others_.settles_after = 0;
   Run(1, [&](int, Communicator& group) {

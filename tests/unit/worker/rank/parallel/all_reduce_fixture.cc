@@ -89,7 +89,7 @@ Payload Pack(const Block& block, const Tensors& tensors) {
   return Payload::Copy(payload.data(), payload.size() * sizeof(float));
 }
 
-// That what computes is waited for, by what exchanges, before each exchange.
+// Checks that before each exchange `exchanges` waits for `computes`.
 class CheckedEvent final : public DeviceEvent {
  public:
   CheckedEvent(Ops* computes, Ops* exchanges, std::atomic<int>* waits)

@@ -44,15 +44,15 @@ struct Case {
 class AllReduceSynchronizerTest : public testing::TemporaryFolderTest,
                                   public ::testing::WithParamInterface<Case> {
  protected:
-  // Each rank's tensors at the end; `poison` puts a NaN into rank 1's step 2,
-  // whose step 3 has no samples.
+  // Trains; returns each rank's tensors at the end. `poison` puts a NaN into
+  // step 2 of rank 1, which has no samples in step 3.
   std::vector<Tensors> Run(int size, UpdateOn on, bool poison = false,
                            bool skip = false);
 
-  // The same contributions to one server; without the second step's for `skip`.
+  // Gives the same contributions to one server; with `skip`, none in step 2.
   Tensors OnAServer(int size, bool skip = false);
 
-  // As the coordinator does once every file of step 2 is there.
+  // Does as the coordinator does once every file of step 2 is there.
   void WriteManifestOfStep2();
 
   static void ExpectSameBits(const Tensors& a, const Tensors& b);
@@ -64,8 +64,8 @@ class AllReduceSynchronizerTest : public testing::TemporaryFolderTest,
   // The ranks are programs, which do not know each other's samples, and rank 1
   // finishes its gradients in another order.
   bool as_programs_ = false;
-  // The failure of rank 1's device in this step: of the Ops that computes the
-  // gradients, and of the one that exchanges them.
+  // In this step `fails_` makes rank 1's device fail: it gets the Ops that
+  // computes the gradients, and the one that exchanges them.
   int64_t fails_in_step_ = -1;
   std::function<void(testing::DeviceLikeOps& computes,
                      testing::DeviceLikeOps& exchanges)>

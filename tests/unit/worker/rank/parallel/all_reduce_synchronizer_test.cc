@@ -66,7 +66,7 @@ TEST_P(AllReduceSynchronizerTest, GivesTheSameBitsOnADevice) {
   }
 }
 
-// Gradients behind a fault are void: nobody may update with them.
+// Gradients after a fault are void: no rank may update with them.
 TEST_P(AllReduceSynchronizerTest, ADeviceThatFailsGivesTheOthersNoGradient) {
   on_device_ = true;
   fails_in_step_ = 1;
@@ -88,8 +88,8 @@ TEST_P(AllReduceSynchronizerTest, ADeviceThatFailsGivesTheOthersNoGradient) {
 TEST_P(AllReduceSynchronizerTest, SquaresThatFailedAreNoReasonToUpdate) {
   on_device_ = true;
   fails_in_step_ = 1;
-  // Eight of the gradients; behind them LAMB takes its weights' and
-  // directions'.
+  // Eight calls are for the gradients' squares; those for the weights and
+  // directions of LAMB follow.
   const bool is_lamb = GetParam().optimizer.kind == "lamb";
   struct Failure {
     int call;
@@ -151,7 +151,7 @@ TEST_P(AllReduceSynchronizerTest, ReplicasThatDifferAreNamedAtACheckpoint) {
   }
 }
 
-// Among replicas of two tensor ranks each: the second of the second is rank 3.
+// With two tensor ranks a replica, the second rank of the second one is rank 3.
 TEST_P(AllReduceSynchronizerTest, ReplicasThatDifferAreNamedAsTheJobDoes) {
   directory_ = Path("checkpoints");
   corrupt_ = true;

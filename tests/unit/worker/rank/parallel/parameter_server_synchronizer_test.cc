@@ -28,8 +28,8 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using testing::StatusIs;
 
-// Servers that take every push at once. It notes the gradients that leave, and
-// where they lie.
+// Servers that take every push at once. The client notes the gradients that
+// leave, and where they lie.
 class RecordingClient final : public ParameterClient {
  public:
   RecordingClient(PartitionPlan plan, std::vector<float>* pushed,
@@ -52,7 +52,7 @@ class RecordingClient final : public ParameterClient {
                  absl::Span<const double> /*learning_rates*/) override {
     gradients_.assign(gradients.begin(), gradients.end());
   }
-  // The first element of each gradient of the block.
+  // Notes the first element of each gradient of the block.
   void PushPull(const Block& block) override {
     for (const Slice& slice : block.slices) {
       pushed_->push_back(gradients_[slice.parameter][slice.begin]);
@@ -79,7 +79,7 @@ class RecordingClient final : public ParameterClient {
   std::vector<Flight> flights_;
 };
 
-// While it is closed, the device has not computed what others wait for.
+// While the gate is closed, the device has not computed what others wait for.
 class Gate {
  public:
   void Close() {

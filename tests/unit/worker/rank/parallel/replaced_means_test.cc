@@ -33,8 +33,8 @@ class Memory final : public ParameterMemory {
   std::vector<std::vector<float>> weights_ = {{0, 0}, std::vector<float>(5, 8)};
   std::vector<std::vector<float>> gradients_;
 };
-// Each rank's means of its values 0.1 (rank + 1), or of 0.1 each, after a
-// reduction that has overwritten these.
+// The means at the last rank, after a reduction that has overwritten the ranks'
+// values: 0.1 (rank + 1), or 0.1 each if `equal`.
 std::vector<float> MeansOf(ReplacedMean how, bool equal,
                            const std::vector<uint64_t>& samples) {
   const int ranks = static_cast<int>(samples.size());

@@ -218,7 +218,7 @@ TEST_P(ExchangeTest, AReplacedRankEndsWithTheSameWeights) {
 }
 
 // Ranks whose gradients are final in another order, and one without samples,
-// whose memory holds what is no gradient.
+// whose memory holds NaNs in place of gradients.
 TEST_P(ExchangeTest, EachRankCountsByItsSamples) {
   Start(Job(1, 3));
   RunRanks(3, [&](std::unique_ptr<Session> session) {
@@ -238,8 +238,8 @@ TEST_P(ExchangeTest, EachRankCountsByItsSamples) {
   });
 }
 
-// The mean of equal values is this value, which a sum of three in float32 is
-// not.
+// The mean of equal values is exactly this value, which a sum of three in
+// float32 is not.
 TEST_P(ExchangeTest, RunningAveragesTakeTheRanksMeanOrRank0sValue) {
   for (const bool of_rank_0 : {false, true}) {
     v1::JobSpec job = Job(1, 3);

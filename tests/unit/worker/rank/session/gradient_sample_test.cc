@@ -6,7 +6,7 @@
 namespace tributary {
 namespace {
 
-// A gradient of four elements and one of many.
+// The sample of two gradients: `few`, and 1000 elements that are `many`.
 uint32_t SampleOf(const std::vector<float>& few, float many) {
   const ParameterSpec first{"few", {4}}, second{"many", {1000}};
   const std::vector<float> large(1000, many);

@@ -25,7 +25,7 @@ class RankLifeTest : public ::testing::Test {
 
   Act Next() { return life_.Next(&state_, now_); }
 
-  // The coordinator's next answer, 0.1 s later, and what the rank then does.
+  // Gives the coordinator's next answer, 0.1 s later; returns the rank's act.
   Act Answer(uint64_t newest_plan, const std::string& waits_for = "",
              v1::JobPhase phase = v1::JOB_PHASE_RUNNING,
              const std::string& error = "") {
@@ -40,7 +40,7 @@ class RankLifeTest : public ::testing::Test {
     return Next();
   }
 
-  // Up to the training under the first plan.
+  // Brings the rank to the training under the first plan.
   void BeginTraining() {
     EXPECT_EQ(Next(), Act::kDeclareModel);
     life_.Declared(absl::OkStatus());

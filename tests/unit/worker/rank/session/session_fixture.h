@@ -28,7 +28,7 @@ class TestProgram {
             .weights = {weights_[0].data(), weights_[1].data()},
             .total_steps = total_steps};
   }
-  // Everything of a step but its end. The result is BeginStep's.
+  // Does everything of a step but its end. Returns the result of BeginStep.
   Session::Next Push(Session& session) {
     const auto begun = session.BeginStep({});
     EXPECT_TRUE(begun.ok()) << begun.status();
@@ -45,7 +45,7 @@ class TestProgram {
     }
     return Session::Next::kStep;
   }
-  // Steps until this many are finished, through losses and rollbacks.
+  // Trains until `steps` steps are finished, through losses and rollbacks.
   void Train(Session& session, int64_t steps) {
     while (session.steps() < steps) {
       const Session::Next pushed = Push(session);

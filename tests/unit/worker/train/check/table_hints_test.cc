@@ -27,13 +27,13 @@ struct OddTable {
   std::string columns = "label: y";
   std::string csv = "";  // further lines
   int width = 1;
-  int classes = 0;  // 0: numbers
+  int classes = 0;  // 0: the job predicts numbers
   std::string path = "t.csv";
 };
 
 class TableHintsTest : public testing::TemporaryFolderTest {
  protected:
-  // The error of the job with `pasted` below csv; empty: it is fine.
+  // The error of the job with `pasted` below csv; empty if the job is fine.
   std::string ErrorOfJob(const OddTable& table,
                          const std::string& pasted = "") {
     const bool ignore = pasted.rfind("ignore", 0) == 0;

@@ -111,7 +111,7 @@ TEST(BatchLoaderTest, ATakenBatchStaysWhileTheNextAreGathered) {
   ASSERT_TRUE(first.ok()) << first.status();
   const std::vector<int64_t> rows = (*first)->labels;
   ASSERT_TRUE(ring_full.WaitForNotificationWithTimeout(testing::kSoon));
-  // The loader has no fourth batch's room until this one is given back.
+  // The loader has no room for a fourth batch until this one is given back.
   EXPECT_EQ(gathered, 3);
   EXPECT_EQ((*first)->labels, rows);
   ASSERT_TRUE(loader->Next(Patiently()).ok());

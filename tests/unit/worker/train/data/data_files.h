@@ -82,7 +82,7 @@ inline std::unique_ptr<InputFile> MemoryFile(const std::string& name,
   return *std::move(file);
 }
 
-// A file below the test's own temporary folder.
+// Writes a file below the test's own temporary folder; returns its path.
 inline std::string WriteFile(const std::string& name,
                              const std::string& bytes) {
   const std::string path =
@@ -96,7 +96,7 @@ inline std::string WriteFile(const std::string& name,
   return path;
 }
 
-// From protobuf's text format.
+// Parses protobuf's text format.
 inline v1::DataSpec Spec(const std::string& text) {
   v1::DataSpec spec;
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &spec));

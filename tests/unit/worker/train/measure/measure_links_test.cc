@@ -60,7 +60,7 @@ UniqueFd Connected(int port) {
   to.sin_port = htons(static_cast<uint16_t>(port));
   to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   EXPECT_EQ(connect(fd.get(), reinterpret_cast<sockaddr*>(&to), sizeof(to)), 0);
-  // Who waits for longer waits in vain.
+  // A receive that waits for longer fails.
   const timeval most{.tv_sec = 5, .tv_usec = 0};
   setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &most, sizeof(most));
   return fd;

@@ -27,7 +27,7 @@ void* __wrap_aligned_alloc(size_t alignment, size_t bytes) {
 namespace tributary {
 namespace {
 
-// Bytes that a model for so many samples takes.
+// Bytes that a model for `rows` samples takes.
 int64_t BytesOf(const v1::ModelSpec& spec, const Shape& sample, int64_t rows) {
   std::string why;
   const std::unique_ptr<Ops> ops = CreateOps(DeviceChoice::kCpu, &why);
@@ -46,8 +46,8 @@ struct Case {
 
 class ModelMemoryTest : public ::testing::TestWithParam<Case> {};
 
-// 512 samples more take 512 times what one sample is said to take: scratch that
-// does not grow with them and the rounding of arrays fall away.
+// 512 more samples must take 512 times the predicted size of one. In the
+// difference, scratch that does not grow and the rounding of arrays fall away.
 TEST_P(ModelMemoryTest, IsWhatTheLayersAreSaidToKeep) {
   const v1::ModelSpec spec = ModelOf(GetParam().model);
   const absl::StatusOr<ModelCosts> costs =

@@ -9,8 +9,8 @@
 namespace tributary::testing {
 namespace {
 
-// The gradient of x stays within a model; a position embedding of zeros in
-// front shows it: with one sample its own gradient is that of x.
+// A model does not show the gradient of x. A position embedding of zeros in
+// front does: with one sample its own gradient is that of x.
 void ExpectInputGradient(const GoldenCase& c, const std::string& block,
                          CpuModel& block_model, GoldenScore& score) {
   const std::vector<int64_t>& shape = c.Tensor("x").shape;
@@ -58,7 +58,7 @@ TEST(GoldenGptTest, EveryBlockIsWithinItsTolerance) {
       score.Expect(golden, "d_" + names[p], model.Gradient(p));
     }
     ExpectInputGradient(golden, block, model, score);
-    // Added to, all gradients double.
+    // A second pass that accumulates doubles all gradients.
     model->Forward(x.data(), shape[0], {});
     model->Backward(dy.data(), /*accumulate=*/true, nullptr);
     for (int p = 0; p < 12; ++p) {

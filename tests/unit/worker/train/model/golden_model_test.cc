@@ -67,7 +67,8 @@ class OneStep {
     }
   }
 
-  // One optimizer step from 0: the loss before it, averaged like the gradient.
+  // Makes optimizer step `step` (from 0). Returns the loss before it,
+  // averaged like the gradient.
   double Step(int64_t step) {
     const int64_t rows = kBatch * sharing_.micro_batches;
     const int64_t* row = order_.data() + step * rows;

@@ -48,7 +48,7 @@ struct CutTraining {
   Floats features;   // of all steps
   std::vector<int64_t> labels;
   OptimizerOptions optimizer;
-  std::vector<double> rates;  // by step; none: the optimizer's
+  std::vector<double> rates;  // by step; if empty, the optimizer's
   double clip = 0;
 };
 

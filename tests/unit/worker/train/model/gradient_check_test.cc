@@ -136,8 +136,8 @@ TEST(GradientCheckTest, AResidualWithAShortcutOfConvolutions) {
       {5, 5});
 }
 
-// In front of a residual stands a layer whose output its input must stay; in
-// its body a dropout, which may pass its input through.
+// The layer in front of a residual has an output that must stay as it is for
+// the residual; in the body a dropout may pass its input through.
 TEST(GradientCheckTest, ResidualsWithinResiduals) {
   ExpectGradientsOf(
       "sequential { linear { in: 4 out: 6 } } sequential { tanh {} }"

@@ -18,8 +18,8 @@ namespace tributary::testing {
 
 using Floats = std::vector<float>;
 
-// A message from protobuf's text format, a model with its defaults; a mistake
-// fails the test.
+// Parses protobuf's text format and gives a model its defaults; a mistake fails
+// the test.
 template <typename Message>
 Message FromText(const std::string& text) {
   Message message;

@@ -35,8 +35,8 @@ TEST(TensorParallelModelTest, ASliceStartsFromTheWholeParametersElements) {
   }
 }
 
-// Parameters that are not cut are handed out by all ranks, the others by each:
-// last parameter first, each once.
+// Every rank hands out all of its parameters, whole or cut: last parameter
+// first, each once.
 TEST(TensorParallelModelTest, EveryGradientIsHandedOutOnceLastFirst) {
   TensorRanks ranks(
       {.layers = Gpt(65, kTied, 0), .sample_shape = {6}, .max_rows = 2});
@@ -225,7 +225,7 @@ TEST(TensorParallelModelTest, ARankThatLeavesIsNamedByTheOthers) {
                                      std::to_string(r) + " of 4"));
     EXPECT_THAT(std::string(rank.model->status().message()),
                 ::testing::ContainsRegex("rank 1 is (gone|lost, says)"));
-    // From then on everything says so at once.
+    // From then on every call reports this at once.
     rank.model->Forward(ids.data(), 2, {});
     d = rank.loss->Differentiate(y, {.labels = labels.data()}, 2, 1);
     EXPECT_EQ(d.status().code(), absl::StatusCode::kUnavailable);

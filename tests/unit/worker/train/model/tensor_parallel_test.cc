@@ -31,7 +31,7 @@ TEST_P(TensorParallelTest, OutputsLossAndGradientsAreThoseOfOneProcess) {
                        .positions = whole->output_size() / outputs});
     ASSERT_EQ(ranks.num_parameters(), whole.num_parameters());
     EXPECT_EQ(ranks.model().num_tokens(), whole->num_tokens());
-    // Twice: with dropout of another step, and added to the first.
+    // The second pass has another step's dropout, and adds to the first.
     for (const int64_t step : {3, 4}) {
       const ForwardContext context = {
           .training = true, .step = step, .first_row = 1, .row_stride = 2};

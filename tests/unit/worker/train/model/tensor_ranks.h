@@ -53,7 +53,7 @@ class TensorRanks {
   const ParameterSpecs& whole_parameters() const { return whole_; }
   int64_t Size(int p) const { return whole_[p].size(); }
 
-  // Each rank on a thread of its own.
+  // Runs `body` for each rank on a thread of its own.
   void Run(const std::function<void(int r, TensorRank& rank)>& body);
 
   void SetWeight(int p, const Floats& whole);

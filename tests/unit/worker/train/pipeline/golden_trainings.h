@@ -20,7 +20,7 @@ GoldenTraining Mlp();
 GoldenTraining Cnn();
 GoldenTraining Gpt(const std::string& id);
 
-// SGD instead, as long as asked for, where the two runs are compared.
+// The training with SGD and `steps` steps, for comparing two runs.
 Training WithSgd(Training training, int steps);
 
 }  // namespace tributary::testing

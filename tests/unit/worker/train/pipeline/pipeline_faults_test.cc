@@ -60,7 +60,7 @@ TEST(PipelineStageTest, AStageThatIsCancelledIsNamedByAllOthers) {
   }
 }
 
-// The last stage comes upon a label that is none in its third micro-batch.
+// The last stage meets an invalid label in its third micro-batch.
 TEST(PipelineStageTest, AStageThatFailsInMidStepIsNamedByAllOthers) {
   const Training training = WithSgd(Cnn().training, 1);
   for (PipelineSchedule schedule : kSchedules) {

@@ -18,8 +18,8 @@ namespace tributary::testing {
 inline constexpr PipelineSchedule kSchedules[] = {
     PipelineSchedule::kGpipe, PipelineSchedule::kOneForwardOneBackward};
 
-// A small training without processes: what one process and what a pipeline
-// make of it.
+// A small training without other processes, which runs alone or in a pipeline
+// of threads.
 struct Training {
   v1::ModelSpec spec;
   Shape sample;
@@ -29,7 +29,7 @@ struct Training {
   int steps = 20;
   uint64_t seed = 1;  // of dropout
   OptimizerOptions optimizer = OptimizerOf("sgd", 0.1);
-  std::function<double(int step)> learning_rate;  // or the optimizer's
+  std::function<double(int step)> learning_rate;  // null: the optimizer's
   std::function<void(int step, Batch* batch)> fill;
   std::vector<Floats> initial;  // of all parameters
 };
@@ -79,7 +79,7 @@ struct PipelineSetting {
   int stages = 2;
   int micro_batches = 2;
   PipelineSchedule schedule = PipelineSchedule::kOneForwardOneBackward;
-  // Makes the group of stages; none: in host memory.
+  // Makes the group of stages; if null, the group uses host memory.
   std::function<std::unique_ptr<Communicator>(std::unique_ptr<Mesh> mesh,
                                               Ops* ops)>
       connect;
@@ -93,14 +93,14 @@ struct StageParts {
   std::unique_ptr<Ops> ops;
   std::unique_ptr<Model> model;
   std::unique_ptr<Loss> loss;
-  std::unique_ptr<PipelineStage> stage;  // goes first
+  std::unique_ptr<PipelineStage> stage;  // is destroyed first
 };
 
 StageParts MakeStage(std::unique_ptr<Mesh> mesh, const Training& training,
                      const PipelineSetting& setting,
                      absl::Duration timeout = absl::Seconds(20));
 
-// One thread a stage.
+// Runs `body` for each stage on a thread of its own.
 void RunStages(int stages,
                const std::function<void(std::unique_ptr<Mesh> side)>& body);
 

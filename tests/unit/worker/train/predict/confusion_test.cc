@@ -53,7 +53,7 @@ TEST(ConfusionTest, OneLogitDecidesBetweenTwoClasses) {
   EXPECT_EQ(confusion.name(1), "1");
 }
 
-// As the evaluation, which counts them as wrong.
+// As in the evaluation, which counts such outputs as wrong.
 TEST(ConfusionTest, OutputsThatAreNotNumbersAreNoPrediction) {
   Confusion confusion(ClassRecord({"a", "b"}), 2);
   Batch batch;

@@ -199,8 +199,8 @@ TEST_F(PredictorTest, AMissingPreprocessingIsExplained) {
                                "large"));
 }
 
-// A model.json that was changed by hand ends with an error and not in memory of
-// others.
+// A model.json that was changed by hand must end with an error, and must not
+// reach foreign memory.
 TEST_F(PredictorTest, ModelsThatDoNotFitAreRefused) {
   v1::LinearSpec* linear = record_.mutable_sequential(0)->mutable_linear();
   linear->set_in(5);

@@ -101,7 +101,7 @@ TEST(CsvColumnNumbersTest, AColumnWithoutANameIsNoFeatureByDefault) {
               ElementsAre(1));
   EXPECT_THAT(NumericOf({"y", {"", "a"}, {}, {}}, {"", "a", "y"}),
               ElementsAre(0, 1));
-  // As pandas reads such a column, and as it stands beside others.
+  // Such a column as pandas names it, and others beside it.
   EXPECT_THAT(
       ErrorWith({"y", {}, {}, {"id"}}, {"Unnamed: 0", "id", "a", " ", "y"}),
       HasSubstr("as in ignore: [\"id\", \"Unnamed: 0\", \" \"]"));

@@ -43,7 +43,7 @@ absl::StatusOr<RawData> ReadDoubtful(const std::string& text,
 struct Headerless {
   const char* text;
   CsvColumnNames columns;
-  const char* data;  // in the first row, and how it is known
+  const char* data;  // the value in the first row that is data
 };
 
 TEST(CsvHeaderTest, AFirstRowOfDataIsRefused) {

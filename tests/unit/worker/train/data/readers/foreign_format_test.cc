@@ -67,7 +67,7 @@ TEST(ForeignFormatTest, FilesOfOtherProgramsAreNamed) {
                           "gzip, but this is "))
         << format;
     EXPECT_THAT(ErrorOfFile("t.csv", bytes), HasSubstr(format));
-    // By content, whatever the name and though gzip is unpacked.
+    // The content decides, whatever the name is and though gzip is unpacked.
     EXPECT_THAT(ErrorOfFile("t.csv.gz", Gzip(bytes)), HasSubstr(format));
   }
 }

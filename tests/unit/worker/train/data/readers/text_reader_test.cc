@@ -117,7 +117,7 @@ TEST(TextReaderTest, AByteOrderMarkIsNoCharacter) {
   ASSERT_TRUE(data.ok()) << data.status();
   EXPECT_EQ(data->num_tokens, 2);
   EXPECT_EQ(Samples(*data), (Rows{{0, 1}}));
-  // Within the text it is a character, and bytes are bytes.
+  // Within the text the mark is a character, and in bytes it is three bytes.
   const auto within = ReadTokens("a\xEF\xBB\xBF", {.length = 1, .stride = 1});
   ASSERT_TRUE(within.ok()) << within.status();
   EXPECT_EQ(within->num_tokens, 2);

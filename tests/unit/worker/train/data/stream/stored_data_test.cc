@@ -333,7 +333,7 @@ TEST(StoredDataTest, AFileThatBecomesShorterIsAnError) {
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("x.npy: offset 152: wanted 8 bytes, but the file "
                         "ends after 0; it was longer when the job began"));
-  // Its first rows are still there, but not the whole set.
+  // The file's first rows are still there, but not the whole set.
   EXPECT_TRUE(absl::IsDataLoss(data.train->Fetch({0, 1}, &batch)));
 }
 
@@ -361,7 +361,7 @@ TEST(StoredDataTest, OtherValuesInAFileAreAnErrorThatNamesTheRows) {
   Batch batch;
   ASSERT_TRUE(data.train->Fetch({3}, &batch).ok());
   Overwrite(files.x, kNpyHeaderBytes + 9 * 8, BytesOf<float>({7}));
-  // Also where the rows that are read are those of before.
+  // The error comes although the rows that are read have not changed.
   const absl::Status status = data.train->Fetch({3}, &batch);
   EXPECT_TRUE(absl::IsDataLoss(status)) << status;
   EXPECT_EQ(std::string(status.message()),
