@@ -93,6 +93,7 @@ def test_a_tensor_of_numbers_and_codes_stays_in_the_graph() -> None:
         ({"age": 1, "mass": 2}, "row 0: wanted a column 'colour'"),
         ({"age": "old", "mass": 2, "colour": "red"}, "column 'age': wanted a number"),
         ({"age": 1e39, "mass": 2, "colour": "red"}, "column 'age': wanted a number"),
+        ({"age": 10**400, "mass": 2, "colour": "red"}, "column 'age': wanted a number"),
         ({"age": 1, "mass": 2, "colour": "pink"}, "wanted a category .* got 'pink'"),
         ((1, 2), "wanted 3 values"),
     ],

@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import nn
 
-from tributary.torch import load
+from tributary.torch import InvalidSetting, load
 
 sys.path.insert(0, str(Path(__file__).parent))
 from processes import DEADLINE, program  # noqa: E402
@@ -106,3 +106,27 @@ def test_load_fills_what_training_filled(tmp_path: Path) -> None:
     filled = model.preprocess([(None, "NA", "?"), (5, 4, "u")])
     assert filled[:, :2].tolist() == [filled[0, :2].tolist()] * 2
     assert filled[:, 2].tolist() == [0, 1]
+
+
+def test_load_reads_the_numbers_that_predict_reads(tmp_path: Path) -> None:
+    (tmp_path / "table.csv").write_text("a,b,c,y\n1,2,u,1\n5,NA,u,3\n9,4,u,1\n")
+    run = train(tmp_path, TABLE)
+    model = load(run)
+    texts = ["NA", "", "+7.", ".5", "7e0"]
+    refused = ["1_000", "\uff17", "7\u00a0", "0x7", "inf", "nan", "+-7", "7e", "1e39"]
+    for text in texts + refused:
+        new = tmp_path / "new.csv"
+        new.write_text(f"a,b,c\n{text},4,u\n")
+        ended = subprocess.run(
+            [program(), "predict", str(run), str(new)],
+            capture_output=True,
+            text=True,
+            timeout=DEADLINE,
+        )
+        if text in refused:
+            assert ended.returncode == 2, text
+            with pytest.raises(InvalidSetting, match="wanted a number"):
+                model.predict([(text, 4, "u")])
+        else:
+            value = model.predict([(text, 4, "u")]).values.item()
+            assert float(ended.stdout.split()[1]) == pytest.approx(value), text

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,10 @@ from torch import nn
 from tributary._errors import InvalidSetting
 
 Record = dict[str, Any]
+
+# A number in a file. float() reads others, too, such as 1_000.
+_NUMBER = re.compile(rb"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
+_TOO_LARGE = 3.4028235677973366e38  # becomes infinite in float32
 
 
 def as_bytes(word: str | Mapping[str, str]) -> bytes:
@@ -31,6 +36,19 @@ def as_word(value: Any) -> bytes:
     if isinstance(value, bytes):
         return value
     return str(value).encode(errors="surrogateescape")
+
+
+def as_number(value: Any) -> float:
+    """A number, or a text that is one in a file; NaN: none that float32 can hold."""
+    try:
+        if isinstance(value, (str, bytes)):
+            value = as_word(value).strip()
+            if not _NUMBER.fullmatch(value):
+                return float("nan")
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return float("nan")
+    return number if abs(number) < _TOO_LARGE else float("nan")
 
 
 class Preprocess(nn.Module):
@@ -191,11 +209,8 @@ class Preprocess(nn.Module):
         )
 
     def _number(self, row: int, column: str | int, value: Any) -> float:
-        try:
-            number = float(value)
-        except (TypeError, ValueError):
-            number = float("nan")
-        if abs(number) <= 3.4028235677973366e38:  # what float32 can hold
+        number = as_number(value)
+        if number == number:
             return number
         raise InvalidSetting(
             f"row {row}: column {column!r}: wanted a number, got {value!r}"
