@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pytest
 
 from tributary.torch import InvalidSetting
@@ -22,6 +25,19 @@ def table(*missing: str) -> Preprocess:
             "csv": {**columns, **texts},
         }
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "forms"),
+    [
+        ("-999", ["-999.0", b"-0999", " -9.99e2\n", -999, -999.0, np.float32(-999)]),
+        ("1e2", ["100", "+1E+02", 100, np.int64(100)]),
+        ("0", ["0.0", "-0", "1e-400", 0, 0.0, -0.0]),
+    ],
+)
+def test_a_missing_number_counts_in_every_form(text: str, forms: list[Any]) -> None:
+    rows = [(form, form) for form in forms]
+    assert table("NA", text)(rows).tolist() == [[3, 0, 0]] * len(forms)
 
 
 def test_a_missing_text_that_is_no_number_counts_as_it_is() -> None:

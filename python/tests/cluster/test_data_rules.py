@@ -42,7 +42,7 @@ data:
       path: table.csv
       columns: {label: y, numeric: [a, b], categorical: c}
       normalize: standardize
-      missing: {median: true, texts: NA}
+      missing: {median: true, texts: [NA, "-999"]}
   batch_size: 3
 training: {steps: 5, loss: mse, optimizer: {sgd: {learning_rate: 0.1}}}
 """
@@ -112,7 +112,7 @@ def test_load_reads_the_numbers_that_predict_reads(tmp_path: Path) -> None:
     (tmp_path / "table.csv").write_text("a,b,c,y\n1,2,u,1\n5,NA,u,3\n9,4,u,1\n")
     run = train(tmp_path, TABLE)
     model = load(run)
-    texts = ["NA", "", "+7.", ".5", "7e0"]
+    texts = ["-999", "-999.0", "-0999", " -9.99E+2", "NA", "", "+7.", ".5", "7e0"]
     refused = ["1_000", "\uff17", "7\u00a0", "0x7", "inf", "nan", "+-7", "7e", "1e39"]
     for text in texts + refused:
         new = tmp_path / "new.csv"

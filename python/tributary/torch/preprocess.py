@@ -65,7 +65,8 @@ class Preprocess(nn.Module):
 
     If the job filled missing values, NaN in a tensor becomes the training's value of
     its column, and so do None, NaN and the job's texts for missing values in a list
-    of rows. A missing category counts as none of them.
+    of rows. Such a text that is a number counts in every form, also as a number. A
+    missing category counts as none of them.
 
     Tensors stay in PyTorch's graph, so a model can be exported together with its
     preprocessing: nn.Sequential(model.preprocess, model).
@@ -95,6 +96,8 @@ class Preprocess(nn.Module):
         fill = self._less_offset(fill.reshape(1, -1))[0]
         self.register_buffer("fill", fill, persistent=False)
         self._missing = {as_bytes(word) for word in table.get("missing", ())}
+        numbers = map(as_number, self._missing)
+        self._missing_numbers = {number for number in numbers if number == number}
         self._skips_missing = bool(table.get("skip_missing"))
         self._columns = [
             (column.get("name"), column["index"]) for column in table.get("numeric", ())
@@ -184,7 +187,7 @@ class Preprocess(nn.Module):
             if column not in row:
                 raise InvalidSetting(f"row {number}: wanted a column {column!r}")
             value = row[column]
-            if self._is_missing(value):
+            if self._is_missing(value, i < self.numeric):
                 if self._skips_missing:
                     raise InvalidSetting(
                         f"row {number}: column {column!r}: wanted a value, because "
@@ -199,14 +202,14 @@ class Preprocess(nn.Module):
                 values.append(self._code(number, column, value, codes))
         return values
 
-    def _is_missing(self, value: Any) -> bool:
+    def _is_missing(self, value: Any, numeric: bool) -> bool:
         if not self._missing:
             return False
         if value is None or value != value:  # NaN differs from itself
             return True
-        return isinstance(value, (str, bytes)) and as_word(value).strip() in (
-            self._missing
-        )
+        word = as_word(value)
+        number = as_number(value if numeric else word)
+        return word.strip() in self._missing or number in self._missing_numbers
 
     def _number(self, row: int, column: str | int, value: Any) -> float:
         number = as_number(value)
