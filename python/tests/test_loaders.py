@@ -10,7 +10,14 @@ import pytest
 import torch
 from fake_native import Session
 from models import one_weight, start, train
-from torch.utils.data import BatchSampler, DataLoader, Dataset, RandomSampler, Sampler
+from torch.utils.data import (
+    BatchSampler,
+    DataLoader,
+    Dataset,
+    IterableDataset,
+    RandomSampler,
+    Sampler,
+)
 from torch.utils.data.distributed import DistributedSampler
 
 import tributary.torch as tributary
@@ -155,6 +162,40 @@ def test_a_data_set_that_asks_for_the_epoch_is_told() -> None:
     data = Rows(2)
     orders_of(lambda c, d: DataLoader(d, batch_size=1), data)
     assert data.epochs == [0, 1, 2]
+
+
+class Stream(IterableDataset[int]):
+    """With a length, and asks for the epoch."""
+
+    def __len__(self) -> int:
+        return 2
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(2))
+
+    def set_epoch(self, epoch: int) -> None:
+        pass
+
+
+def persistent(data: Any, **options: Any) -> Any:
+    return DataLoader(data, num_workers=1, persistent_workers=True, **options)
+
+
+@pytest.mark.parametrize("around", [lambda loader: loader, Around])
+@pytest.mark.parametrize("data", [Rows(2), Stream()])
+def test_workers_that_keep_a_data_set_do_not_hear_of_the_epoch(
+    data: Any, around: Callable[[Any], Any]
+) -> None:
+    with pytest.raises(tributary.Misuse, match="use persistent_workers=False"):
+        orders_of(lambda c, d: around(persistent(data)), Rows())
+
+
+def test_persistent_workers_may_read_other_data_sets() -> None:
+    """The sampler, which stays in the program, has the epoch."""
+    orders = orders_of(
+        lambda c, d: persistent(list(range(4)), sampler=c.sampler(range(4))), Rows()
+    )
+    assert [sorted(order) for order in orders] == [list(range(4))] * 3
 
 
 def test_a_sampler_that_is_not_found_is_refused() -> None:

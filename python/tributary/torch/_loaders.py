@@ -53,8 +53,19 @@ class Loader:
 
 def look_into(loader: Iterable[Any]) -> Loader:
     """Finds the samplers of a loader. Misuse: it is unknown which rows of the
-    cluster's sampler are in which batch."""
+    cluster's sampler are in which batch, or its data set cannot be told the epoch."""
     found = list(_objects_in(loader))
+    for one in found:
+        if (
+            isinstance(one, DataLoader)
+            and one.persistent_workers
+            and callable(_set_epoch_of(one.dataset))
+        ):
+            raise Misuse(
+                "the loader's data set has set_epoch, and its workers keep the copies "
+                "of it that they made in their first epoch; use "
+                "persistent_workers=False, or give a sampler the set_epoch"
+            )
     samplers = [one for one in found if isinstance(one, Sampler)]
     known = Loader(
         with_epochs=[o for o in found if callable(_set_epoch_of(o))],
