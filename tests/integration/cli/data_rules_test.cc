@@ -320,7 +320,9 @@ class ClassWeightsTest : public DataRulesTest {
   void SetUp() override {
     DataRulesTest::SetUp();
     std::string csv = "x,label\n";
-    for (int i = 0; i < 12; ++i) csv += i % 4 == 0 ? "1,hot\n" : "1,cold\n";
+    for (int i = 0; i < 12; ++i) {
+      csv += i % 3 == 0 && i < 9 ? "1,hot\n" : "1,cold\n";
+    }
     Write("rare.csv", csv);
     Write("job.yaml", kRareJob);
   }
@@ -364,7 +366,7 @@ TEST_F(ClassWeightsTest, NamedClassesKeepTheirOrder) {
                                  "those of the checkpoint"));
 }
 
-// The three workers have 4 rows each: one of them has three hot ones.
+// Each of three workers has 4 rows; one of them has all three hot ones.
 TEST_F(ClassWeightsTest, OneWorkerAndThreeTrainAlike) {
   ASSERT_EQ(Train({"--set", "training.steps=20"}), 0) << output_;
   const double three = Json("run/summary.json")["test"]["loss"].get<double>();
