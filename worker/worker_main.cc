@@ -87,8 +87,9 @@ void AddPredictionOptions(tributary::CommandLine& command,
   command
       .AddOption("--generate", &options->generate.tokens, "tokens to generate")
       .Range(1, 1'000'000);
-  command.AddOption("--prompt", &options->generate.prompt,
-                    "the text to continue");
+  command
+      .AddOption("--prompt", &options->generate.prompt, "the text to continue")
+      .MayBeEmpty();
   command.AddOption("--seed", &options->generate.seed, "draws the tokens");
   command
       .AddOption("--temperature", &options->generate.temperature, "0: no draw")

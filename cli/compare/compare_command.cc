@@ -277,11 +277,9 @@ void AddOptions(CommandLine& command, CompareOptions* options) {
       .OnePerFlag()
       .Range(1, 256);
   AddJobChanges(command, &options->job);
-  command
-      .AddOption("--run-dir", &options->run_dir,
-                 "new or empty folder for the runs and the report;\n"
-                 "default: runs/compare-NAME-DATE-TIME")
-      .NotEmpty();
+  command.AddOption("--run-dir", &options->run_dir,
+                    "new or empty folder for the runs and the report;\n"
+                    "default: runs/compare-NAME-DATE-TIME");
   command
       .AddOption("--report", &options->report.html,
                  "the page; default: compare.html among the runs")

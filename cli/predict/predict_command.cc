@@ -90,7 +90,8 @@ void AddGenerateOptions(CommandLine& command, PredictOptions* options) {
       .AddOption("--generate", &options->generate,
                  "of a text model: continue the prompt by so many tokens")
       .Range(1, 1'000'000);
-  command.AddOption("--prompt", &options->prompt, "the text to continue");
+  command.AddOption("--prompt", &options->prompt, "the text to continue")
+      .MayBeEmpty();
   command
       .AddOption("--seed", &options->seed,
                  "draws the tokens; the same seed gives the same text")

@@ -214,11 +214,9 @@ void AddCoordinateOptions(CommandLine& command) {
   AddListenerAccessFlags(command, &options->access);
   AddCheckpointKeyFlag(command, &options->checkpoint_key_file);
   AddReflectionFlag(command, &options->reflection);
-  command
-      .AddOption("--run-dir", &options->run_dir,
-                 "new or empty folder for what the run leaves behind;\n"
-                 "default: runs/NAME-DATE-TIME")
-      .NotEmpty();
+  command.AddOption("--run-dir", &options->run_dir,
+                    "new or empty folder for what the run leaves behind;\n"
+                    "default: runs/NAME-DATE-TIME");
   AddOverrides(command, &options->overrides);
   command
       .AddOption("--start-timeout", &options->start_seconds,

@@ -179,11 +179,9 @@ void AddTrainCommand(CommandLine& program) {
   train.AddOption("--trace", &options->trace,
                   "steps that all processes record for `tributary trace`,\n"
                   "as in 100-105, instead of the job's trace");
-  train
-      .AddOption("--run-dir", &options->run_dir,
-                 "new or empty folder for what the run leaves behind;\n"
-                 "default: runs/NAME-DATE-TIME")
-      .NotEmpty();
+  train.AddOption("--run-dir", &options->run_dir,
+                  "new or empty folder for what the run leaves behind;\n"
+                  "default: runs/NAME-DATE-TIME");
   AddListenOption(train, &options->hosts.listen);
   AddHostOptions(train, &options->hosts);
   AddInsecureFlag(train, &options->insecure);

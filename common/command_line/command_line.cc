@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 #include <sstream>
+#include <type_traits>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -196,7 +197,13 @@ Option CommandLine::AddOption(const std::string& names, OptionValue value,
                               const std::string& description) {
   return std::visit(
       [&](auto* variable) {
-        return Option(app_->add_option(names, *variable, description));
+        Option option(app_->add_option(names, *variable, description));
+        using Type = std::remove_pointer_t<decltype(variable)>;
+        if constexpr (std::is_same_v<Type, std::string> ||
+                      std::is_same_v<Type, std::vector<std::string>>) {
+          option.RefuseEmpty();
+        }
+        return option;
       },
       value);
 }

@@ -12,6 +12,8 @@
 namespace tributary {
 namespace {
 
+constexpr char kRefusesEmpty[] = "refuses empty";
+
 // Words its errors itself: a ValidationError would name the option twice.
 void CheckNumber(CLI::Option* option, const CLI::Range& range,
                  const std::string& wanted) {
@@ -67,13 +69,19 @@ Option& Option::OnePerFlag() {
   return *this;
 }
 
-Option& Option::NotEmpty() {
-  option_->check([option = option_](const std::string& value) {
-    if (!value.empty()) return "";
-    throw CLI::ConversionError(
-        absl::StrCat(option->get_name(), " wants a value, got an empty one"));
-  });
+Option& Option::MayBeEmpty() {
+  option_->get_validator(kRefusesEmpty)->active(false);
   return *this;
+}
+
+void Option::RefuseEmpty() {
+  option_->check(
+      [option = option_](const std::string& value) {
+        if (!value.empty()) return "";
+        throw CLI::ConversionError(absl::StrCat(
+            option->get_name(), " wants a value, got an empty one"));
+      },
+      /*Validator_description=*/"", kRefusesEmpty);
 }
 
 Option& Option::Range(int first, int last) {

@@ -34,8 +34,10 @@ class Option {
   // Each --option takes one word; more values need the option again.
   Option& OnePerFlag();
 
-  // Refuses the empty text.
-  Option& NotEmpty();
+  // Takes the empty text as a value. Without this call text may not be empty: a
+  // variable of a script that has no value would otherwise count as no option.
+  Option& MayBeEmpty();
+  void RefuseEmpty();
 
   // Limits of a value. --help shows them behind the type.
   Option& Range(int first, int last);

@@ -189,8 +189,7 @@ void AddRunCommand(CommandLine& program) {
               "does");
   run.AddOption("--run-dir", &options->run.run_dir,
                 "new or empty folder for what the run leaves behind;\n"
-                "default: runs/NAME-DATE-TIME")
-      .NotEmpty();
+                "default: runs/NAME-DATE-TIME");
   AddListenOption(run, &options->run.listen);
   AddInsecureFlag(run, &options->run.insecure);
   AddCheckpointKeyFlag(run, &options->checkpoint_key_file);

@@ -146,9 +146,12 @@ TEST(CommandLineTest, AnEmptyValueDoesNotTakeTheNextWord) {
 TEST(CommandLineTest, AnOptionIsGivenOnceAndNotEmpty) {
   const auto read = [](std::vector<const char*> words) {
     CommandLine program("A tool.", "tool");
-    std::string folder;
+    std::string folder, prompt;
+    std::vector<std::string> hosts;
     int servers = 0;
-    program.AddOption("--run-dir", &folder).NotEmpty();
+    program.AddOption("--run-dir", &folder);
+    program.AddOption("--hosts", &hosts);
+    program.AddOption("--prompt", &prompt).MayBeEmpty();
     program.AddOption("--servers", &servers);
     return ErrorOf(program, std::move(words));
   };
@@ -156,7 +159,9 @@ TEST(CommandLineTest, AnOptionIsGivenOnceAndNotEmpty) {
             "--servers is given 2 times, and may be given once");
   EXPECT_EQ(read({"--run-dir", ""}),
             "--run-dir wants a value, got an empty one");
-  EXPECT_EQ(read({"--run-dir", "a", "--servers", "1"}), "");
+  EXPECT_EQ(read({"--hosts", "a", ""}),
+            "--hosts wants a value, got an empty one");
+  EXPECT_EQ(read({"--run-dir", "a", "--servers", "1", "--prompt", ""}), "");
 }
 
 TEST(CommandLineTest, AnOptionMayNeedAnother) {
