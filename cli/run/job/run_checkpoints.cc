@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "cli/terminal/format.h"
@@ -15,6 +16,7 @@
 #include "common/checkpoint/checkpoint_reader.h"
 #include "common/checkpoint/files/folder_name.h"
 #include "common/files/file_status.h"
+#include "common/job/job_difference.h"
 #include "common/model_record/run_weights.h"
 #include "common/status/shell_text.h"
 #include "common/status/status_macros.h"
@@ -23,15 +25,35 @@
 namespace tributary {
 namespace fs = std::filesystem;
 
+namespace {
+
+// No job's EvaluationBasis, but for one in four billion.
+constexpr uint32_t kOtherBasis = 1;
+
+// True if equal weights may be evaluated differently by the two models.
+bool HasOtherModel(const v1::JobSpec& before, const v1::JobSpec& now) {
+  return absl::c_any_of(
+      JobDifferences(before, now), [](const JobDifference& difference) {
+        return absl::StartsWith(difference.key, "model.") &&
+               !absl::StartsWith(difference.key, "model.initialize") &&
+               !absl::StrContains(difference.key, "dropout");
+      });
+}
+
+}  // namespace
+
 std::string ForgetLostBest(const v1::JobSpec& job, JobStart* start) {
-  if (!job.evaluation().keep_best() || !start->manifest ||
-      start->manifest->evaluations().empty()) {
-    return "";
-  }
+  if (!start->manifest || start->manifest->evaluations().empty()) return "";
   auto manifest = std::make_shared<v1::CheckpointManifest>(*start->manifest);
   v1::EvaluationState& last =
       *manifest->mutable_evaluations(manifest->evaluations_size() - 1);
   v1::EvaluationsDecided& decided = *last.mutable_decided();
+  if (HasOtherModel(manifest->job(), job)) {
+    decided.set_basis(kOtherBasis);
+    start->manifest = std::move(manifest);
+    return "";
+  }
+  if (!job.evaluation().keep_best()) return "";
   const int64_t step = decided.best_step();
   const std::string folder =
       (fs::path(start->restore_from).parent_path() / CheckpointFolderName(step))

@@ -17,7 +17,9 @@ namespace tributary {
 // A job that keeps the best checkpoint can only compare with one that exists.
 // If the checkpoint of the best evaluation so far is gone, takes the weights
 // that the run starts with as the best, if they were evaluated, or else none.
-// Returns a message about it; empty: nothing has changed.
+// Returns a message about it; empty: nothing has changed. If the job has
+// another model, marks the earlier evaluations as others, and the coordinator
+// forgets the best (EvaluationDecisions::SetBasis).
 std::string ForgetLostBest(const v1::JobSpec& job, JobStart* start);
 
 // The checkpoint directory of a run, as the process that runs the coordinator

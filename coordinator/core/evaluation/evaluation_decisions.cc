@@ -113,7 +113,7 @@ std::string EvaluationDecisions::SetBasis(uint32_t basis) {
                           "job compares by ", best_.metric(), " now");
   } else if (other && best_.step()) {
     notice = absl::StrFormat(
-        "the best %s so far, %.4g after step %d, does not count: loss, "
+        "the best %s so far, %.4g after step %d, does not count: model, loss, "
         "evaluated samples or preprocessing are others now",
         best_.metric(), best_.value(), *best_.step());
   }

@@ -201,9 +201,12 @@ TEST_F(EarlyStoppingTest, TheBestBeginsAnewWithOtherSamples) {
   };
   EXPECT_THAT(resume("same", "seed=1"), Not(HasSubstr("does not count")));
   EXPECT_THAT(resume("others", "data.test.synthetic.first_row=2000000"),
-              HasSubstr("does not count: loss, evaluated samples or "
+              HasSubstr("does not count: model, loss, evaluated samples or "
                         "preprocessing are others now"));
   EXPECT_GT(Summary("others")["best"]["step"], 50);
+  EXPECT_THAT(resume("model", "model.sequential.1=tanh"),
+              HasSubstr("does not count: model, loss, "));
+  EXPECT_GT(Summary("model")["best"]["step"], 50);
 }
 
 TEST_F(EarlyStoppingTest, StopsAtTheSameStepEveryTimeAndWithEveryStrategy) {
