@@ -12,6 +12,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/model_record/model_difference.h"
 #include "common/model_record/model_record.h"
 #include "common/status/quoted.h"
 
@@ -259,12 +260,24 @@ absl::Status CheckWeightsMeaning(const std::string& weights,
           other, " itself, or weights of a run with the same names"));
     }
   }
-  const std::string scales =
-      ScaleDifference(*beside, record.preprocessing(), here, there);
-  if (scales.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      weights, ": ", scales, ", so the results would be wrong; use the run ",
-      other, " itself, or weights of a run with the same `normalize`"));
+  struct Difference {
+    std::string text;
+    const char* same;
+  };
+  for (const auto& [text, same] :
+       {Difference{ModelDifference(*beside, record, here, there), "model"},
+        Difference{
+            ScaleDifference(*beside, record.preprocessing(), here, there),
+            "`normalize`"},
+        Difference{FillDifference(beside->training_data().source(),
+                                  record.training_data().source(), here, there),
+                   "`missing`"}}) {
+    if (text.empty()) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        weights, ": ", text, ", so the results would be wrong; use the run ",
+        other, " itself, or weights of a run with the same ", same));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace tributary

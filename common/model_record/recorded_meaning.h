@@ -54,8 +54,9 @@ std::string ScaleDifference(const v1::ModelRecord& before,
 
 // InvalidArgument when `weights` lies beside the model.json of a run whose
 // classes, tokens or inputs have other names than those of `record`, the
-// model.json of `run`, or inputs have other scales (ScaleDifference). OK, too,
-// when there is no such record, because nothing is known then.
+// model.json of `run`, or which differs by ModelDifference, ScaleDifference or
+// FillDifference. OK, too, when there is no such record, because nothing is
+// known then.
 absl::Status CheckWeightsMeaning(const std::string& weights,
                                  const v1::ModelRecord& record,
                                  const std::string& run);

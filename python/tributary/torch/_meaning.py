@@ -20,7 +20,7 @@ _EFFECTS = {
 def check_weights(weights: Path, record: dict[str, Any], run: Path) -> None:
     """InvalidSetting if `weights` lies beside the model.json of another run, whose
     classes, tokens or inputs have other names than those of `record`, that of `run`,
-    or whose inputs are scaled quite otherwise.
+    whose model computes otherwise, or whose inputs are scaled quite otherwise.
     """
     for other in (weights.parent, weights.resolve().parent):
         beside = _record_of(other)
@@ -46,12 +46,17 @@ def check_weights(weights: Path, record: dict[str, Any], run: Path) -> None:
     others = {at for at, (there, here) in enumerate(pairs) if _are_others(there, here)}
     scales = [one.get("numeric") or {} for one in (before, now)]
     at = _scaled_otherwise(scales[0], scales[1], others)
-    if at is not None:
-        raise InvalidSetting(
-            f"{weights}: input {at} is scaled otherwise in {other / 'model.json'} than "
-            f"in {run / 'model.json'}, so the results would be wrong; load the run "
-            f"{other} itself, or weights of a run with the same `normalize`"
-        )
+    for is_other, what, same in (
+        (_computes_otherwise(beside, record), "the model computes otherwise", "model"),
+        (at is not None, f"input {at} is scaled otherwise", "`normalize`"),
+        (_fill_otherwise(beside, record), "missing numbers are others", "`missing`"),
+    ):
+        if is_other:
+            raise InvalidSetting(
+                f"{weights}: {what} in {other / 'model.json'} than in "
+                f"{run / 'model.json'}, so the results would be wrong; load the run "
+                f"{other} itself, or weights of a run with the same {same}"
+            )
 
 
 def _record_of(run: Path) -> dict[str, Any] | None:
@@ -60,6 +65,35 @@ def _record_of(run: Path) -> dict[str, Any] | None:
     except (OSError, ValueError):
         return None
     return record if isinstance(record, dict) else None
+
+
+def _computes_otherwise(before: dict[str, Any], now: dict[str, Any]) -> bool:
+    """Whether equal weights give other outputs in the model of the other run."""
+    layers = [_evaluated(one.get("sequential") or []) for one in (before, now)]
+    return before.get("output") != now.get("output") or layers[0] != layers[1]
+
+
+def _evaluated(layers: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The layers without those that only train."""
+    kept = []
+    for layer in layers:
+        if "residual" in layer:
+            parts = layer["residual"].items()
+            layer = {"residual": {name: _evaluated(part) for name, part in parts}}
+        if "dropout" not in layer:
+            kept.append(layer)
+    return kept
+
+
+def _fill_otherwise(before: dict[str, Any], now: dict[str, Any]) -> bool:
+    """Whether both fill in missing numbers, but with other constants."""
+    fills = []
+    for record in (before, now):
+        source = record.get("training_data", {}).get("source", {})
+        fills.append(source.get("csv", {}).get("missing", {}))
+    if any(not fill or "skip" in fill for fill in fills):
+        return False
+    return bool(fills[0].get("constant") != fills[1].get("constant"))
 
 
 def _names(

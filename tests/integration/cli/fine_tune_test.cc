@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "common/files/safetensors.h"
 #include "nlohmann/json.hpp"
 #include "tests/testing/paths.h"
@@ -243,6 +244,22 @@ TEST_F(FineTuneTest, ABestWeightsFileComesBeforeTheLast) {
   EXPECT_EQ(result.exit_code, 0) << result.output;
   EXPECT_THAT(result.output,
               HasSubstr("initialize_from: " + Path("base/best.safetensors")));
+}
+
+TEST_F(FineTuneTest, WeightsThatHaveChangedSinceTheirRunAreRefused) {
+  TrainBase();
+  const std::string job =
+      absl::StrReplaceAll(absl::StrCat(kBase, kData),
+                          {{"model:\n", "model:\n  initialize_from: base\n"}});
+  MustTrain(job, "same");
+  std::string bytes = TemporaryFolderTest::Read("base/weights.safetensors");
+  bytes[bytes.size() - 4] ^= 1;
+  Write("base/weights.safetensors", bytes);
+  const testing::ProcessResult result = Train(job, "changed");
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.output,
+              HasSubstr(absl::StrCat(Path("base/weights.safetensors"),
+                                     " has changed since the run ")));
 }
 
 TEST_F(FineTuneTest, AFileThatDoesNotFitIsRefusedInOneLineBeforeTheStart) {

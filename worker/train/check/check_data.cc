@@ -113,6 +113,7 @@ class Check {
                              "model.initialize_from: ", read.message());
       }
     }
+    TRIBUTARY_RETURN_IF_ERROR(CheckInitialFile(job_, places_));
     TRIBUTARY_ASSIGN_OR_RETURN(const std::string checksum, FileChecksum(file));
     record_["initial_weights"] = {{"checksum", checksum}};
     return absl::OkStatus();

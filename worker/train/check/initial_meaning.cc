@@ -2,8 +2,10 @@
 #include "worker/train/check/initial_meaning.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "absl/algorithm/container.h"
@@ -12,11 +14,14 @@
 #include "absl/strings/str_split.h"
 #include "absl/types/span.h"
 #include "common/files/safetensors.h"
+#include "common/files/sha256.h"
 #include "common/job/initial_tensors.h"
 #include "common/job/sources/source_kind.h"
 #include "common/layers/model_parameters.h"
+#include "common/model_record/model_difference.h"
 #include "common/model_record/model_record.h"
 #include "common/model_record/recorded_meaning.h"
+#include "common/model_record/run_weights.h"
 #include "common/status/quoted.h"
 #include "common/status/status_macros.h"
 
@@ -187,6 +192,36 @@ Remedy RemedyOf(const PlacedNames& names, const v1::JobSpec& job,
 
 }  // namespace
 
+absl::Status CheckInitialFile(const v1::JobSpec& job, const Places& places) {
+  const std::string& file = job.model().initialize_from();
+  std::string run;
+  const absl::StatusOr<v1::ModelRecord> record = RecordBeside(file, &run);
+  if (!record.ok()) return absl::OkStatus();
+  std::string recorded;
+  std::error_code error;
+  for (const char* name : {kBestWeightsFile, kLastWeightsFile}) {
+    if (std::filesystem::equivalent(run + name, file, error)) {
+      recorded = RecordedWeightsSha256(run, name == kBestWeightsFile);
+    }
+  }
+  if (recorded.empty()) return absl::OkStatus();
+  ParameterSpecs specs;
+  for (const v1::ParameterRecord& parameter : record->parameters()) {
+    specs.push_back(
+        {.name = parameter.name(),
+         .shape = {parameter.shape().begin(), parameter.shape().end()}});
+  }
+  TRIBUTARY_ASSIGN_OR_RETURN(const SafetensorsReader reader,
+                             SafetensorsReader::Open(file));
+  const absl::StatusOr<std::string> found = WeightsSha256(reader, specs);
+  if (absl::IsDataLoss(found.status())) return found.status();
+  if (found.ok() && *found == recorded) return absl::OkStatus();
+  return places.Error(kField, kField, ": ", file, " has changed since the run ",
+                      run,
+                      ": its weights are not those that model.json records; to "
+                      "start from it as it is, copy it into another folder");
+}
+
 absl::Status CheckInitialMeaning(const v1::JobSpec& job, const Places& places,
                                  const v1::Preprocessing& preprocessing) {
   if (job.model().initialize_from().empty()) return absl::OkStatus();
@@ -218,15 +253,22 @@ std::string InitialScaleWarning(const v1::JobSpec& job,
   const absl::StatusOr<v1::ModelRecord> record =
       RecordBeside(job.model().initialize_from(), &run);
   if (!record.ok()) return "";
-  const std::string scales = ScaleDifference(
-      *record, preprocessing, kTrainingData, absl::StrCat(run, kModelFile));
-  if (scales.empty()) return "";
+  const std::string there = absl::StrCat(run, kModelFile);
+  std::string difference =
+      ScaleDifference(*record, preprocessing, kTrainingData, there);
+  const bool scaled = !difference.empty();
+  if (!scaled) {
+    difference = FillDifference(record->training_data().source(),
+                                job.data().train(), kTrainingData, there);
+  }
+  if (difference.empty()) return "";
   const absl::StatusOr<Taken> taken = TakenLayers(job, Places());
   if (!taken.ok() || taken->inputs.empty()) return "";
-  return absl::StrCat(kField, ": ", scales,
+  return absl::StrCat(kField, ": ", difference,
                       ", so the weights that it starts with do not fit these "
                       "inputs; use the same data.train.",
-                      SourceKey(job.data().train()), ".normalize as that run");
+                      SourceKey(job.data().train()),
+                      scaled ? ".normalize" : ".missing", " as that run");
 }
 
 }  // namespace tributary

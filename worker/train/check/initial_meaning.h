@@ -10,6 +10,11 @@
 
 namespace tributary {
 
+// InvalidArgument when the job starts from weights.safetensors or
+// best.safetensors of a run, and its tensors are not those that the run's
+// model.json records. Otherwise OK, or an error of reading the file.
+absl::Status CheckInitialFile(const v1::JobSpec& job, const Places& places);
+
 // InvalidArgument when the job starts from the weights of a run whose
 // model.json has a class, token, column or category of the training data at
 // another position, and takes over the layer that reads it: the output or input

@@ -164,6 +164,17 @@ TEST_F(PredictorTest, WeightsOfARunWithOtherNamesAreRefused) {
   its->mutable_numeric()->clear_deviation();
   EXPECT_THAT(open(), StatusIs(absl::StatusCode::kInvalidArgument,
                                "input 0 (\"age\") is x in "));
+  *its = record_.preprocessing();
+  v1::DataSource* source = other.mutable_training_data()->mutable_source();
+  source->mutable_csv()->mutable_missing()->set_constant(-999);
+  TRIBUTARY_EXPECT_OK(open());
+  source = record_.mutable_training_data()->mutable_source();
+  source->mutable_csv()->mutable_missing()->set_mean(true);
+  EXPECT_THAT(open(), StatusIs(absl::StatusCode::kInvalidArgument,
+                               "a missing number becomes -999 in "));
+  other.add_sequential()->mutable_tanh();
+  EXPECT_THAT(open(), StatusIs(absl::StatusCode::kInvalidArgument,
+                               "or weights of a run with the same model"));
 }
 
 TEST_F(PredictorTest, ALabelThatTheModelCannotSayIsNamedWithItsLine) {
