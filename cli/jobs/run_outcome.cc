@@ -1,13 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/jobs/run_outcome.h"
 
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
 #include "common/host/small_file.h"
+#include "common/status/shell_text.h"
 
 namespace tributary {
+namespace {
+
+// Names `run` in a command that continues from the run's own directory,
+// `recorded`. A command that continues from another folder stays.
+std::string ContinuedAt(const std::string& run, const std::string& recorded,
+                        std::string command) {
+  const std::string before = ShellText({"--resume", recorded});
+  const size_t at = command.find(before);
+  if (recorded.empty() || at == std::string::npos) return command;
+  const size_t end = at + before.size();
+  if (end < command.size() && command[end] != ' ') return command;
+  return command.replace(at, before.size(),
+                         ShellText({"--resume", AbsolutePath(run)}));
+}
+
+}  // namespace
+
+std::string AbsolutePath(const std::string& path) {
+  return std::filesystem::absolute(path).lexically_normal().string();
+}
 
 std::string WithThousands(int64_t number) {
   const std::string digits = absl::StrCat(number);
@@ -53,17 +75,19 @@ absl::StatusOr<RunOutcome> ReadRunOutcome(const std::string& run_directory) {
   };
   const auto number = [&](const char* key) { return number_of(json, key); };
   const auto best = json.find("best");
-  return RunOutcome{.name = text("name"),
-                    .status = text("status"),
-                    .message = text("message"),
-                    .cause = text("cause"),
-                    .steps = number("steps"),
-                    .total_steps = number("total_steps"),
-                    .checkpoint_step = number("checkpoint_step"),
-                    .best_step = best != json.end() && best->is_object()
-                                     ? number_of(*best, "step")
-                                     : 0,
-                    .resume_command = text("resume_command")};
+  return RunOutcome{
+      .name = text("name"),
+      .status = text("status"),
+      .message = text("message"),
+      .cause = text("cause"),
+      .steps = number("steps"),
+      .total_steps = number("total_steps"),
+      .checkpoint_step = number("checkpoint_step"),
+      .best_step = best != json.end() && best->is_object()
+                       ? number_of(*best, "step")
+                       : 0,
+      .resume_command = ContinuedAt(run_directory, text("run_directory"),
+                                    text("resume_command"))};
 }
 
 }  // namespace tributary

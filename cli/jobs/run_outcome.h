@@ -24,9 +24,14 @@ struct RunOutcome {
   std::string Text() const;
 };
 
-// Reads summary.json. NotFound: the run has not ended, or was killed before it
-// could write the file. DataLoss: the file is damaged.
+// Reads summary.json; the command that continues the run names the directory
+// where the run is now, which may have been moved or copied. NotFound: the run
+// has not ended, or was killed before it could write the file. DataLoss: the
+// file is damaged.
 absl::StatusOr<RunOutcome> ReadRunOutcome(const std::string& run_directory);
+
+// The form of paths in summary.json.
+std::string AbsolutePath(const std::string& path);
 
 // "5,000".
 std::string WithThousands(int64_t number);

@@ -343,6 +343,7 @@ std::string SummaryJson(const RunSummary& summary) {
   }
   if (!summary.resume_command.empty()) {
     json["resume_command"] = summary.resume_command;
+    json["run_directory"] = summary.run_directory;
   }
   json["versions"] = ProgramVersions();
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

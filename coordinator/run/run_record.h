@@ -31,6 +31,7 @@ struct RunSummary {
   std::string best_weights_sha256;  // of best.safetensors; empty: none
   // The command that continues a run that did not end by itself; empty: none.
   std::string resume_command;
+  std::string run_directory;  // absolute; with resume_command alone
 
   // The last evaluation on "test" or "validation"; null: there is none.
   const EvaluationRecord* LastOn(absl::string_view set) const;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "cli/jobs/run_outcome.h"
 #include "cli/terminal/exit_codes.h"
 #include "cli/terminal/interrupts.h"
 #include "common/base/failpoint.h"
@@ -247,6 +248,7 @@ RunSummary JobRun::Summarize(const std::string& cause) {
   summary.seconds =
       static_cast<double>(options_.clock->NowMicros() - start_micros_) / 1e6;
   summary.resume_command = ResumeCommand(summary, /*anywhere=*/true);
+  summary.run_directory = AbsolutePath(directory_->path());
   return summary;
 }
 

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "cli/jobs/run_outcome.h"
 #include "cli/run/job/job_run.h"
 #include "cli/terminal/format.h"
 #include "common/checkpoint/checkpoint_directory.h"
@@ -66,7 +67,7 @@ std::string JobRun::ResumeCommand(const RunSummary& summary,
   }
   std::error_code error;  // the run directory may have been moved
   if (from.empty() || !fs::exists(from, error)) return "";
-  if (anywhere) from = fs::absolute(from).lexically_normal().string();
+  if (anywhere) from = AbsolutePath(from);
   std::replace(words.begin(), words.end(),
                std::string(JobRunOptions::Commands::kCheckpoint), from);
   return ShellText(words);

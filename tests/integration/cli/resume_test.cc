@@ -138,6 +138,11 @@ TEST_F(ResumeTest, TheLineThatContinuesARunKeepsItsOptions) {
   EXPECT_THAT(output_, HasSubstr("learning_rate: 1e+30"));
   EXPECT_THAT(output_, HasSubstr("epochs: 2"));
   EXPECT_THAT(output_, HasSubstr("workers: 2"));
+  fs::rename(Path("failed"), Path("moved"));
+  EXPECT_EQ(Run({"why", "moved"}), 1);
+  EXPECT_THAT(output_, HasSubstr("continue with: tributary train --resume " +
+                                 fs::canonical(Path("moved")).string() +
+                                 " --log-format json\n"));
 }
 
 TEST_F(ResumeTest, AnErrorInTheJobNamesTheFileOfTheRun) {

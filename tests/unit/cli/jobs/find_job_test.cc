@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
 
 #include "cli/jobs/run_outcome.h"
 #include "tests/testing/temporary_folder.h"
@@ -155,6 +157,27 @@ TEST_F(RunOutcomeTest, ReadsTheSummary) {
   EXPECT_TRUE(absl::IsDataLoss(ReadRunOutcome(Path("run")).status()));
   std::filesystem::create_directories(Path("folder/summary.json"));
   EXPECT_TRUE(absl::IsDataLoss(ReadRunOutcome(Path("folder")).status()));
+}
+
+TEST_F(RunOutcomeTest, TheCommandNamesThePlaceToWhichTheRunWasMoved) {
+  std::filesystem::create_directory(Path("my run"));
+  const auto command = [this](const std::string& recorded) {
+    const nlohmann::json summary = {{"run_directory", "/old/it's"},
+                                    {"resume_command", recorded}};
+    Write("my run/summary.json", summary.dump());
+    return ReadRunOutcome(Path("my run"))->resume_command;
+  };
+  EXPECT_EQ(command(R"(tributary train --resume '/old/it'\''s' --insecure)"),
+            "tributary train --resume '" + Path("my run") + "' --insecure");
+  const std::string run =
+      R"(tributary run --resume '/old/it'\''s' python '/old/it'\''s')";
+  EXPECT_EQ(command(run), "tributary run --resume '" + Path("my run") +
+                              R"(' python '/old/it'\''s')");
+  for (const std::string elsewhere :
+       {"tributary train --resume /kept", "tributary train --resume /old/it",
+        R"(tributary train --resume '/old/it'\''s'\'' twin')"}) {
+    EXPECT_EQ(command(elsewhere), elsewhere);
+  }
 }
 
 }  // namespace
