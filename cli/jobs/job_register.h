@@ -35,6 +35,7 @@ struct RegisteredJob {
 enum class CoordinatorLife {
   kRuns,
   kStopped,  // by SIGSTOP
+  kEnds,     // has closed its port; only LookAgain (ask_job.h) finds this out
   kGone,
   kElsewhere,  // on another host, so it cannot be looked at
 };

@@ -8,6 +8,7 @@
 #include "cli/terminal/console.h"
 #include "cli/terminal/exit_codes.h"
 #include "common/host/address.h"
+#include "common/host/reachability.h"
 
 namespace tributary {
 namespace {
@@ -15,6 +16,7 @@ namespace {
 // Enough samples, in 2.4 s, to see for whom servers wait most, and who goes on.
 constexpr size_t kMostSamples = 9;
 constexpr absl::Duration kBetweenSamples = absl::Milliseconds(300);
+constexpr absl::Duration kProbe = absl::Milliseconds(500);
 
 void LookAtMembers(WhyFacts* facts) {
   const std::string host = HostName();
@@ -28,9 +30,18 @@ void LookAtMembers(WhyFacts* facts) {
 
 }  // namespace
 
+CoordinatorLife LookAgain(const FoundJob& job) {
+  if (job.known.job.pid == 0) return job.known.life;
+  const CoordinatorLife life = LookAtCoordinator(job.known.job);
+  const bool closed =
+      life == CoordinatorLife::kRuns && job.client != nullptr &&
+      WhyNobodyAnswers(job.client->address(), kProbe) == kNobodyListens;
+  return closed ? CoordinatorLife::kEnds : life;
+}
+
 AskedWhy WhyGone(const FoundJob& job, const absl::Status& why) {
   KnownJob known = job.known;
-  if (known.job.pid > 0) known.life = LookAtCoordinator(known.job);
+  known.life = LookAgain(job);
   std::optional<RunOutcome> outcome;
   if (!known.job.run_directory.empty()) {
     if (auto read = ReadRunOutcome(known.job.run_directory); read.ok()) {
@@ -45,7 +56,7 @@ AskedWhy WhyGone(const FoundJob& job, const absl::Status& why) {
     asked.total_steps = outcome->total_steps;
   }
   asked.well = asked.answer.cause == WhyCause::kDone;
-  asked.over = outcome || known.gone();
+  asked.over = outcome || known.gone() || known.life == CoordinatorLife::kEnds;
   return asked;
 }
 

@@ -21,6 +21,9 @@ inline constexpr absl::Duration kStatusTimeout = absl::Seconds(2);
 absl::StatusOr<v1::JobStatusResponse> AskStatus(
     const FoundJob& job, absl::Duration timeout = kStatusTimeout);
 
+// Looks at the coordinator's process once more, and at its port.
+CoordinatorLife LookAgain(const FoundJob& job);
+
 // Explains why a job advances or does not: asks its coordinator (several times
 // if the pace matters), and looks at its processes on this host and at its run
 // directory.

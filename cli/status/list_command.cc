@@ -39,6 +39,9 @@ std::string SilenceOf(const KnownJob& known,
     return "its coordinator is stopped (SIGSTOP)";
   }
   if (!job.ok()) return std::string(job.status().message());
+  if (const AskedWhy asked = WhyGone(*job, absl::OkStatus()); asked.over) {
+    return asked.answer.sentence;
+  }
   if (known.job.encrypted && !job->encrypted) {
     return "answers only with a certificate: tributary list --tls FOLDER";
   }

@@ -337,6 +337,13 @@ WhyAnswer ExplainUnreachable(const KnownJob& known,
                 "write one",
                 ContinueText(known.job, /*checkpoint_step=*/0))};
   }
+  if (known.life == CoordinatorLife::kEnds) {
+    return {.cause = WhyCause::kNoCoordinator,
+            .sentence = absl::StrCat(
+                "ends: its coordinator", process,
+                " has closed its port and writes its last files; its screen "
+                "says what it waits for, if anything")};
+  }
   if (known.life == CoordinatorLife::kRuns && known.job.encrypted) {
     return {.cause = WhyCause::kNoCoordinator,
             .sentence = absl::StrCat(

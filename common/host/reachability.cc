@@ -53,7 +53,7 @@ std::string WhyNobodyAnswers(absl::string_view address,
     case 0:
       return "";
     case ECONNREFUSED:
-      return "nobody listens there";
+      return kNobodyListens;
     case ETIMEDOUT:
       return "that host does not answer";
     default:

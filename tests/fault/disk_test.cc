@@ -105,6 +105,7 @@ TEST_F(DiskTest, TheRunGoesOnAndTheLastCheckpointStaysWhileTheDiskIsFull) {
 
 // The limit is `ulimit -f`. By default it would end the process with SIGXFSZ.
 TEST_F(DiskTest, ALimitOfTheSizeOfFilesIsLikeAFullDisk) {
+  SetEnvironment({"XDG_STATE_HOME=" + Path("state")});
   rlimit before;
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
   const rlimit small = {.rlim_cur = 65536, .rlim_max = before.rlim_max};
@@ -113,6 +114,10 @@ TEST_F(DiskTest, ALimitOfTheSizeOfFilesIsLikeAFullDisk) {
       Train("run", {"--set", "cluster.lease_seconds=2", "--set",
                     "strategy.parameter_server.sync_timeout_seconds=4"});
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  ASSERT_TRUE(train->WaitForOutput("waiting for room for the summary", kSoon));
+  auto list = Start({"tributary", "list"});
+  EXPECT_EQ(list->Wait(kSoon), 0);
+  EXPECT_THAT(list->output(), HasSubstr("has closed its port"));
   EXPECT_EQ(train->Wait(kSoon), 1) << "not all lines are recorded";
   EXPECT_THAT(train->output(),
               HasSubstr("metrics.jsonl: write: File too large (ulimit -f)"));

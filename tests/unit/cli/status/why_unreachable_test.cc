@@ -33,6 +33,11 @@ TEST(WhyUnreachableTest, TheRunDirectoryAndTheProcessSayWhy) {
       explain(std::nullopt).sentence,
       HasSubstr("has a coordinator (here, pid 99) that answers only with "
                 "a certificate of its authority: give --tls FOLDER"));
+  known.life = CoordinatorLife::kEnds;
+  EXPECT_EQ(explain(std::nullopt).sentence,
+            "ends: its coordinator (here, pid 99) has closed its port and "
+            "writes its last files; its screen says what it waits for, if "
+            "anything");
   known.life = CoordinatorLife::kStopped;
   EXPECT_EQ(explain(std::nullopt).cause, WhyCause::kStoppedCoordinator);
   known.life = CoordinatorLife::kGone;
