@@ -210,8 +210,9 @@ absl::Status CoordinatorClient::DeclareModel(
 template <typename Request, typename Response>
 absl::StatusOr<Response> CoordinatorClient::HeldCall(
     Method<Request, Response> method, Request request, absl::Duration timeout,
-    const Waits& waits) {
+    const Waits& waits, absl::Duration longest_away) {
   const int64_t start = options_.clock->NowMicros();
+  int64_t heard = start;
   absl::Duration hold = waits ? kFirstHold : kHold;
   Response response;
   for (int attempt = 1;; ++attempt) {
@@ -223,10 +224,12 @@ absl::StatusOr<Response> CoordinatorClient::HeldCall(
         Attempt(method, request, wait + options_.attempt_timeout, &response);
     if (status.ok()) return response;
     if (!MayPass(status)) return status;
-    if (options_.clock->NowMicros() - start >=
-        absl::ToInt64Microseconds(timeout)) {
+    const int64_t now = options_.clock->NowMicros();
+    if (absl::IsDeadlineExceeded(status)) heard = now;
+    if (absl::Microseconds(now - start) >= timeout ||
+        absl::Microseconds(now - heard) >= longest_away) {
       return absl::IsDeadlineExceeded(status) ? status
-                                              : Unreachable(start, status);
+                                              : Unreachable(heard, status);
     }
     // The coordinator held the call until its timeout: repeat it without a
     // pause.
@@ -293,7 +296,8 @@ absl::StatusOr<v1::StopJobResponse> CoordinatorClient::StopJob(
 absl::StatusOr<v1::TakeCheckpointResponse> CoordinatorClient::TakeCheckpoint(
     v1::TakeCheckpointRequest request, absl::Duration timeout) {
   const auto method = &v1::CoordinatorService::Stub::TakeCheckpoint;
-  return request.has_after() ? HeldCall(method, std::move(request), timeout)
+  return request.has_after() ? HeldCall(method, std::move(request), timeout,
+                                        /*waits=*/nullptr, kAway)
                              : Call(method, request, timeout);
 }
 

@@ -41,6 +41,8 @@ class CoordinatorClient {
   static constexpr absl::Duration kAttemptTimeout = absl::Seconds(5);
   // How long the coordinator may hold a call.
   static constexpr absl::Duration kHold = absl::Seconds(2);
+  // After this time a person need not expect that the coordinator comes back.
+  static constexpr absl::Duration kAway = absl::Seconds(10);
 
   struct Options {
     std::string address;  // host:port
@@ -84,7 +86,8 @@ class CoordinatorClient {
   absl::StatusOr<v1::JobStatusResponse> GetJobStatus(absl::Duration timeout);
   absl::StatusOr<v1::StopJobResponse> StopJob(const v1::StopJobRequest& request,
                                               absl::Duration timeout);
-  // With `request.after`, waits up to `timeout` for the checkpoint.
+  // With `request.after`, waits up to `timeout` for the checkpoint, and not for
+  // a coordinator that has been away for kAway.
   absl::StatusOr<v1::TakeCheckpointResponse> TakeCheckpoint(
       v1::TakeCheckpointRequest request, absl::Duration timeout);
 
@@ -110,11 +113,13 @@ class CoordinatorClient {
   absl::Status Attempt(Method<Request, Response> method, const Request& request,
                        absl::Duration timeout, Response* response);
   // Makes a call that the coordinator may hold for a while, and repeats it
-  // until the timeout.
+  // until the timeout, or until the coordinator has been away for
+  // `longest_away`.
   template <typename Request, typename Response>
-  absl::StatusOr<Response> HeldCall(Method<Request, Response> method,
-                                    Request request, absl::Duration timeout,
-                                    const Waits& waits = nullptr);
+  absl::StatusOr<Response> HeldCall(
+      Method<Request, Response> method, Request request, absl::Duration timeout,
+      const Waits& waits = nullptr,
+      absl::Duration longest_away = absl::InfiniteDuration());
   // Says why the coordinator did not answer. why: the last attempt's error.
   std::string Reason(const absl::Status& why) const;
   absl::Status Unreachable(int64_t since_micros, const absl::Status& why) const;

@@ -131,6 +131,37 @@ TEST(CoordinatorClientTest, ACancelledClientWaitsForNobody) {
   EXPECT_EQ(clock.attempts(), 1);
 }
 
+v1::TakeCheckpointRequest AfterTheFirstStep() {
+  v1::TakeCheckpointRequest request;
+  request.set_after(1);
+  return request;
+}
+
+// Another coordinator may take over, but not after so long.
+TEST(CoordinatorClientTest, ACheckpointIsNotAwaitedOfACoordinatorThatLeft) {
+  const DeadPort port;
+  const AskedClock clock([](int) {});
+  const auto client =
+      CoordinatorClient::Create({.address = port.address(), .clock = &clock})
+          .value();
+  const absl::Status status =
+      client->TakeCheckpoint(AfterTheFirstStep(), absl::Seconds(60)).status();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_LT(clock.attempts(), 10);
+}
+
+TEST(CoordinatorClientTest, ACheckpointIsAwaitedAsLongAsTheCoordinatorAnswers) {
+  FakeCoordinator coordinator;
+  const AskedClock clock([](int) {});
+  const absl::Status status =
+      coordinator.Client(&clock)
+          ->TakeCheckpoint(AfterTheFirstStep(), absl::Seconds(60))
+          .status();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+  EXPECT_EQ(status.message(), "it waits for worker 1");
+  EXPECT_EQ(clock.attempts(), 30);
+}
+
 // gRPC gives it the code of a server without threads, a state that passes.
 TEST(CoordinatorClientTest, AMessageThatIsTooLargeIsNotAskedForAgain) {
   FakeCoordinator coordinator;

@@ -98,6 +98,12 @@ class FakeCoordinator final : public v1::CoordinatorService::Service {
                          v1::SubmitJobResponse*) override {
     return grpc::Status::OK;
   }
+  // Holds the job for ever.
+  grpc::Status TakeCheckpoint(grpc::ServerContext*,
+                              const v1::TakeCheckpointRequest*,
+                              v1::TakeCheckpointResponse*) override {
+    return {grpc::StatusCode::DEADLINE_EXCEEDED, "it waits for worker 1"};
+  }
   void SetMessageBytes(size_t bytes) { message_bytes_ = bytes; }
 
  private:
