@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -89,10 +90,19 @@ std::string ResumePoint::JobName() const {
 }
 
 absl::StatusOr<ResumePoint> FindResumePoint(const std::string& path,
-                                            const std::string& key) {
+                                            const std::string& key,
+                                            const std::string& run_dir) {
   ResumePoint point;
   std::vector<std::string> passed_over;
   TRIBUTARY_ASSIGN_OR_RETURN(point.folder, CheckpointAt(path, &passed_over));
+  if (std::error_code error;
+      std::filesystem::equivalent(run_dir, path, error) ||
+      std::filesystem::equivalent(run_dir, point.folder + "/../..", error)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "run directory ", run_dir,
+        " is the run that is resumed; leave out --run-dir, or name a new "
+        "folder for what the resumed run leaves behind"));
+  }
   for (const std::string& newer : passed_over) {
     PrintError(absl::StrCat(newer, " has no manifest and is passed over; ",
                             "going on from ", point.folder));

@@ -29,8 +29,10 @@ struct ResumePoint {
 // Finds the checkpoint that `path` means (checkpoint_place.h). Prints on
 // standard error which incomplete ones are passed over. Fails when the
 // checkpoint is damaged or, with a `key`, lacks the right keyed checksum.
+// InvalidArgument: `run_dir`, the directory of the new run, is that of the old.
 absl::StatusOr<ResumePoint> FindResumePoint(const std::string& path,
-                                            const std::string& key = "");
+                                            const std::string& key = "",
+                                            const std::string& run_dir = "");
 
 // Removes model.initialize_from and its settings from a job. The file is read
 // only before the first step, so a job that continues does not need it.

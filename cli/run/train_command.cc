@@ -78,8 +78,9 @@ std::vector<std::string> Overrides(const TrainOptions& options) {
 // Refuses a damaged checkpoint before anything starts.
 absl::StatusOr<v1::JobSpec> ReadResumedJob(TrainOptions* options,
                                            const std::string& checkpoint_key) {
-  TRIBUTARY_ASSIGN_OR_RETURN(const ResumePoint point,
-                             FindResumePoint(options->resume, checkpoint_key));
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      const ResumePoint point,
+      FindResumePoint(options->resume, checkpoint_key, options->run_dir));
   TRIBUTARY_RETURN_IF_ERROR(CheckHasModel(point.job, point.folder));
   TRIBUTARY_ASSIGN_OR_RETURN(
       v1::JobSpec job,

@@ -118,7 +118,8 @@ absl::Status Complete(const std::vector<std::string>& words,
   if (!options->resume.empty()) {
     TRIBUTARY_ASSIGN_OR_RETURN(
         options->run.resume,
-        FindResumePoint(options->resume, options->run.checkpoint_key));
+        FindResumePoint(options->resume, options->run.checkpoint_key,
+                        options->run.run_dir));
   }
   TRIBUTARY_ASSIGN_OR_RETURN(ProgramJobSource source, SourceOf(*options));
   const auto named = std::find_if(

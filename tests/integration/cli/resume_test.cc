@@ -145,6 +145,16 @@ TEST_F(ResumeTest, TheLineThatContinuesARunKeepsItsOptions) {
                                  " --log-format json\n"));
 }
 
+TEST_F(ResumeTest, ARunDirectoryIsNotThatOfTheResumedRun) {
+  Train(8, "first");
+  for (const char* from : {"first", "first/checkpoints/step-000000000008"}) {
+    EXPECT_EQ(Resume(from, "first/"), 2);
+    EXPECT_THAT(output_,
+                HasSubstr("run directory first/ is the run that is resumed; "
+                          "leave out --run-dir"));
+  }
+}
+
 TEST_F(ResumeTest, AnErrorInTheJobNamesTheFileOfTheRun) {
   Train(8, "run");
   const auto resume = [&] {

@@ -131,6 +131,9 @@ TEST_F(RunTest, AResumedRunGoesOnFromItsCheckpoint) {
   EXPECT_THAT(run->output(), HasSubstr("1 server, 2 workers"));
   EXPECT_THAT(run->output(), Not(HasSubstr("step 4 of the program")));
   EXPECT_THAT(run->output(), HasSubstr("step 6 of the program: weight -3\n"));
+  run = Start({"--resume", "run"}, words, "run");
+  EXPECT_EQ(run->Wait(kSoon), 2) << run->output();
+  EXPECT_THAT(run->output(), HasSubstr("run is the run that is resumed"));
 }
 
 TEST_F(RunTest, AKilledRankIsStartedAgain) {
