@@ -5,15 +5,25 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "common/checkpoint/checkpoint_directory.h"
 #include "common/host/small_file.h"
 #include "common/status/shell_text.h"
 
 namespace tributary {
 namespace {
 
+bool HasCheckpoint(const std::string& run) {
+  const auto found = ListCheckpoints(run + "/checkpoints");
+  return found.ok() && absl::c_any_of(*found, [](const CheckpointInfo& info) {
+           return info.complete();
+         });
+}
+
 // Names `run` in a command that continues from the run's own directory,
-// `recorded`. A command that continues from another folder stays.
+// `recorded`; empty: its checkpoints were removed. A command that continues
+// from another folder stays.
 std::string ContinuedAt(const std::string& run, const std::string& recorded,
                         std::string command) {
   const std::string before = ShellText({"--resume", recorded});
@@ -21,6 +31,7 @@ std::string ContinuedAt(const std::string& run, const std::string& recorded,
   if (recorded.empty() || at == std::string::npos) return command;
   const size_t end = at + before.size();
   if (end < command.size() && command[end] != ' ') return command;
+  if (!HasCheckpoint(run)) return "";
   return command.replace(at, before.size(),
                          ShellText({"--resume", AbsolutePath(run)}));
 }

@@ -25,9 +25,9 @@ struct RunOutcome {
 };
 
 // Reads summary.json; the command that continues the run names the directory
-// where the run is now, which may have been moved or copied. NotFound: the run
-// has not ended, or was killed before it could write the file. DataLoss: the
-// file is damaged.
+// where the run is now, which may have been moved or copied, and is left out if
+// no complete checkpoint is there any more. NotFound: the run has not ended, or
+// was killed before it could write the file. DataLoss: the file is damaged.
 absl::StatusOr<RunOutcome> ReadRunOutcome(const std::string& run_directory);
 
 // The form of paths in summary.json.

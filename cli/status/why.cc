@@ -308,15 +308,15 @@ WhyAnswer ExplainUnreachable(const KnownJob& known,
   if (outcome) {
     const bool stopped = outcome->status == "interrupted";
     const bool diverged = outcome->cause == CauseName(v1::CAUSE_DIVERGENCE);
-    return {
-        .cause = stopped    ? WhyCause::kInterrupted
-                 : diverged ? WhyCause::kDiverges
-                            : WhyCause::kFailed,
-        .sentence = absl::StrCat(
-            stopped ? "was " : "", outcome->Text(),
-            outcome->resume_command.empty()
-                ? ""
-                : absl::StrCat("; continue with: ", outcome->resume_command))};
+    return {.cause = stopped    ? WhyCause::kInterrupted
+                     : diverged ? WhyCause::kDiverges
+                                : WhyCause::kFailed,
+            .sentence = absl::StrCat(
+                stopped ? "was " : "", outcome->Text(),
+                !outcome->resume_command.empty()
+                    ? absl::StrCat("; continue with: ", outcome->resume_command)
+                : stopped ? "; there is no checkpoint to continue from"
+                          : "")};
   }
   const std::string process =
       known.job.pid > 0

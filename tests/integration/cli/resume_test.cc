@@ -143,6 +143,9 @@ TEST_F(ResumeTest, TheLineThatContinuesARunKeepsItsOptions) {
   EXPECT_THAT(output_, HasSubstr("continue with: tributary train --resume " +
                                  fs::canonical(Path("moved")).string() +
                                  " --log-format json\n"));
+  fs::remove_all(Path("moved/checkpoints"));
+  EXPECT_EQ(Run({"why", "moved"}), 1);
+  EXPECT_THAT(output_, Not(HasSubstr("continue with")));
 }
 
 TEST_F(ResumeTest, ARunDirectoryIsNotThatOfTheResumedRun) {

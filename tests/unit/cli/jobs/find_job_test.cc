@@ -9,6 +9,7 @@
 #include <string>
 
 #include "cli/jobs/run_outcome.h"
+#include "tests/testing/checkpoint/checkpoint_files.h"
 #include "tests/testing/temporary_folder.h"
 
 namespace tributary {
@@ -160,7 +161,8 @@ TEST_F(RunOutcomeTest, ReadsTheSummary) {
 }
 
 TEST_F(RunOutcomeTest, TheCommandNamesThePlaceToWhichTheRunWasMoved) {
-  std::filesystem::create_directory(Path("my run"));
+  const std::string checkpoints = Path("my run/checkpoints");
+  ASSERT_TRUE(testing::CheckpointModel().Write(checkpoints, 8, 1).ok());
   const auto command = [this](const std::string& recorded) {
     const nlohmann::json summary = {{"run_directory", "/old/it's"},
                                     {"resume_command", recorded}};
@@ -178,6 +180,8 @@ TEST_F(RunOutcomeTest, TheCommandNamesThePlaceToWhichTheRunWasMoved) {
         R"(tributary train --resume '/old/it'\''s'\'' twin')"}) {
     EXPECT_EQ(command(elsewhere), elsewhere);
   }
+  std::filesystem::remove_all(checkpoints);
+  EXPECT_EQ(command(run), "") << "there is nothing to continue from";
 }
 
 }  // namespace

@@ -56,6 +56,9 @@ TEST(WhyUnreachableTest, TheRunDirectoryAndTheProcessSayWhy) {
   EXPECT_EQ(stopped.cause, WhyCause::kInterrupted);
   EXPECT_EQ(stopped.sentence,
             "was stopped after step 812 of 5,000; continue with: resume it");
+  EXPECT_EQ(explain(RunOutcome{.status = "interrupted", .steps = 8}).sentence,
+            "was stopped after step 8; there is no checkpoint to continue "
+            "from");
   EXPECT_EQ(explain(RunOutcome{.status = "failed",
                                .message = "the loss is nan",
                                .cause = "divergence"})
