@@ -194,10 +194,13 @@ TEST_F(FineTuneTest, ARunThatGoesOnDoesNotNeedTheFile) {
 
 TEST_F(FineTuneTest, AChangedFileIsTheCauseOfOtherSteps) {
   TrainBase();
-  const std::string job = absl::StrCat(
-      Tuned(kNewHead), "training: {steps: 4, loss: mse, optimizer: adamw}\n");
+  const std::string file = Path("start.safetensors");
+  std::filesystem::copy(Path("base/weights.safetensors"), file);
+  const std::string job = absl::StrReplaceAll(
+      Tuned(kNewHead) + "training: {steps: 4, loss: mse, optimizer: adamw}\n",
+      {{"initialize_from: base", "initialize_from: start.safetensors"}});
   MustTrain(job, "a");
-  Weights weights = Read("base/weights.safetensors");
+  Weights weights = Read("start.safetensors");
   ParameterSpecs specs;
   std::vector<const float*> data;
   for (auto& [name, values] : weights) {
@@ -207,7 +210,6 @@ TEST_F(FineTuneTest, AChangedFileIsTheCauseOfOtherSteps) {
     values[0] += 1;
     data.push_back(values.data());
   }
-  const std::string file = Path("base/weights.safetensors");
   ASSERT_TRUE(WriteSafetensors(file, specs, data).ok());
   MustTrain(job, "b");
   const auto run = [&](std::vector<std::string> words) {
