@@ -14,10 +14,12 @@
 namespace tributary {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::FloatNear;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::Pointwise;
 
 // 0 to 7 have the mean 3.5 and the variance 63 / 12.
@@ -318,6 +320,36 @@ TEST(FarFromZeroTest, IntegersBeyondFloat64AreNamed) {
                  WriteFile("x.npy", Eight<float>("<f4", 0, 1)) + "' labels: '" +
                  WriteFile("far.npy", Eight<int64_t>("<i8", kFar, 1)) + "' }"),
       lost("far.npy: float64 rounds these targets"));
+}
+
+TEST(FarFromZeroTest, IntegersOfTablesBeyondFloat64AreNamed) {
+  const auto of_feature =
+      ElementsAre(HasSubstr("t.csv: column 0 (\"t\"): float64 rounds these "
+                            "numbers, so that different ones may become "
+                            "equal; subtract a constant from them"));
+  for (const char* number :
+       {"9007199254740993", "-9007199254740993", " +9007199254740993.0",
+        "009007199254740993.", "1700000000000000001",
+        "90071992547409930000000000000001"}) {
+    for (const char* more : {"", kStandardize}) {
+      EXPECT_THAT(WarningsOf(FarCsv(
+                      "t.csv", FarTable({number, "9007199254740992"}), more)),
+                  of_feature)
+          << number;
+    }
+    EXPECT_THAT(
+        WarningsOf(FarCsv("t.csv", absl::StrCat("t,y\n1,", number, "\n"), "")),
+        ElementsAre(HasSubstr("t.csv: column 1 (\"y\"): float64 rounds these "
+                              "targets")))
+        << number;
+  }
+  for (const char* number :
+       {"9007199254740991", "9007199254740992.00", "9007199254740994",
+        "0018014398509481984", "1180591620717411303424", "1e16", "1E23"}) {
+    EXPECT_THAT(WarningsOf(FarCsv("t.csv", FarTable({number}), "")),
+                Not(Contains(HasSubstr("float64"))))
+        << number;
+  }
 }
 
 TEST(FarFromZeroTest, TargetsThatCannotKeepThemAreNamed) {

@@ -7,6 +7,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 #include "common/status/quoted.h"
 
@@ -20,6 +21,24 @@ inline bool ParseCsvNumber(absl::string_view text, double* value) {
   return text.find_first_of("xX") == absl::string_view::npos &&
          absl::SimpleAtod(text, value) &&
          std::isfinite(static_cast<float>(*value));
+}
+
+// Whether float64 holds the number in the text, which has become `value`. Also
+// true below 2^53, where it rounds only fractions, and with an exponent, which
+// programs write for numbers of float64.
+inline bool IsExactCsvNumber(absl::string_view text, double value) {
+  if (std::abs(value) < 0x1p53 || text.find_first_of("eE") != text.npos) {
+    return true;
+  }
+  const auto digits = [](absl::string_view number) {
+    std::string kept;
+    for (char c : number) {
+      if (absl::ascii_isdigit(c)) kept.push_back(c);
+    }
+    kept.erase(kept.find_last_not_of('0') + 1);
+    return kept.substr(kept.find_first_not_of('0'));
+  };
+  return digits(text) == digits(absl::StrFormat("%.0f", value));
 }
 
 inline bool IsMissingField(absl::string_view text) {

@@ -247,7 +247,7 @@ absl::Status CsvTable::ReadNumber(int column) {
   if (!ParseCsvNumber(text, &value)) {
     return ColumnError(column, "a number", text);
   }
-  data_.AppendNumber(value);
+  data_.AppendNumber(value, IsExactCsvNumber(text, value));
   return absl::OkStatus();
 }
 
@@ -288,7 +288,7 @@ absl::Status CsvTable::ReadLabel(absl::string_view text) {
   if (!ParseCsvNumber(text, &value)) {
     return ColumnError(roles_.label, "a number", text);
   }
-  return data_.targets.Append(value);
+  return data_.targets.Append(value, IsExactCsvNumber(text, value));
 }
 
 CsvWords CsvTable::Words() const {
