@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -111,8 +112,11 @@ absl::StatusOr<Series> MeasureSeries(int64_t size, int64_t width,
 // for float32. `deviation` is that of the rounded values.
 bool IsLost(double deviation, const Rounding& rounding, double count) {
   if (deviation > 0) return deviation < Rounding::kLeast;
-  const bool varies = rounding.greatest > rounding.least ||
-                      static_cast<double>(rounding.count) < count;
+  // Numbers too small for float64 may differ, although all became one.
+  const bool varies =
+      rounding.greatest > rounding.least ||
+      std::abs(rounding.least) == std::numeric_limits<double>::denorm_min() ||
+      static_cast<double>(rounding.count) < count;
   return varies && rounding.is_tiny();
 }
 

@@ -271,6 +271,9 @@ TEST(FarFromZeroTest, DifferencesThatFloat32CannotHoldAreRefused) {
        {std::vector<std::string>{"1e-46", "2e-46", "3e-46", "4e-46"},
         {"0", "1e-46"},
         {"1e-300", "2e-300"},
+        {"1e-400", "2e-400"},
+        {"0", "-1e-400"},
+        {"0", "0." + std::string(400, '0') + "1"},
         {"3e-44", "5e-44"}}) {
     refused(FarCsv("t.csv", FarTable(values), kStandardize));
     EXPECT_THAT(
@@ -293,6 +296,10 @@ TEST(FarFromZeroTest, DifferencesThatFloat32CannotHoldAreRefused) {
   }
   EXPECT_THAT(WarningsOf(FarCsv("t.csv", "t,y\n1,1e-46\n2,2e-46\n", "")),
               ElementsAre(HasSubstr("; multiply them by a constant")));
+  EXPECT_THAT(WarningsOf(FarCsv("t.csv", "t,y\n1,1e-400\n2,2e-400\n", "")),
+              ElementsAre(HasSubstr("; multiply them by a constant")));
+  EXPECT_THAT(WarningsOf(FarCsv("t.csv", FarTable({"0e-400", "-0.0"}), "")),
+              IsEmpty());
 }
 
 // Float64, which all numbers become first, rounds them to multiples of 256.

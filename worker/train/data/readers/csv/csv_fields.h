@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <limits>
 #include <string>
 
 #include "absl/strings/ascii.h"
@@ -16,11 +17,20 @@ namespace tributary {
 // The meaning of the fields of a CSV file, for every reader of such files.
 
 // Accepts decimal numbers that are finite as float32. SimpleAtod also accepts
-// "0x10", hence the check for x.
+// "0x10", hence the check for x. A number too small for float64 becomes the
+// smallest one and not 0, so that it counts as rounded.
 inline bool ParseCsvNumber(absl::string_view text, double* value) {
-  return text.find_first_of("xX") == absl::string_view::npos &&
-         absl::SimpleAtod(text, value) &&
-         std::isfinite(static_cast<float>(*value));
+  if (text.find_first_of("xX") != absl::string_view::npos ||
+      !absl::SimpleAtod(text, value) ||
+      !std::isfinite(static_cast<float>(*value))) {
+    return false;
+  }
+  if (*value == 0 &&
+      text.substr(0, text.find_first_of("eE")).find_first_of("123456789") !=
+          text.npos) {
+    *value = std::copysign(std::numeric_limits<double>::denorm_min(), *value);
+  }
+  return true;
 }
 
 // Whether float64 holds the number in the text, which has become `value`. Also
