@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/job/files/repeated_files.h"
 #include "common/job/sources/source_kind.h"
 #include "common/status/about_field.h"
 #include "common/status/place.h"
@@ -239,7 +240,8 @@ absl::StatusOr<TrainTest> SetsOpener::Open() {
                              train_.MakeSet(train_rules_.normalization));
   data.warnings = std::move(learned_.warnings);
   for (const std::vector<std::string>& notes :
-       {SimilarWordNotes(data.train->name(), learned_.words,
+       {RepeatedFileNotes(spec_),
+        SimilarWordNotes(data.train->name(), learned_.words,
                          spec_.train().csv().classes_size() > 0),
         RoundingNotes(*data.train, train_rules_.normalization,
                       learned_.words)}) {

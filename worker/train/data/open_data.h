@@ -17,7 +17,8 @@ struct TrainTest {
   std::unique_ptr<Dataset> validation;  // null when the job names none
   std::unique_ptr<Dataset> test;        // null when the job names none
   // Messages for the user: categories of the other sets that the training data
-  // does not have, words that are nearly equal, and rounded integers.
+  // does not have, files that are named twice, words that are nearly equal, and
+  // rounded numbers.
   std::vector<std::string> warnings;
   v1::Preprocessing preprocessing;  // of the training source
 

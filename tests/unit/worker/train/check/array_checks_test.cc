@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -89,6 +90,24 @@ TEST_F(ArrayChecksTest, NumbersThatFloat32RoundsAreANote) {
   TRIBUTARY_ASSERT_OK(note);
   EXPECT_THAT(*note, HasSubstr("job.yaml:3: " + Path("y.npy") +
                                ": float32 rounds these targets by up to 1; "));
+}
+
+TEST_F(ArrayChecksTest, AFileThatIsAlsoAMatchOfAPatternIsANote) {
+  TRIBUTARY_ASSERT_OK(Check("4"));
+  for (const char* file : {"x1.npy", "x2.npy"}) {
+    std::filesystem::copy(Path("x.npy"), Path(file));
+  }
+  const auto note = CheckDataOfFile(
+      Path("job.yaml"), {"data.train.npy.features=[x2.npy, \"x?.npy\"]",
+                         "data.train.npy.labels=[y.npy, y.npy, y.npy]"});
+  TRIBUTARY_ASSERT_OK(note);
+  EXPECT_THAT(
+      *note,
+      HasSubstr("job.yaml:3: data.train.npy.features names " + Path("x2.npy") +
+                " more than once, so that these rows count more than "
+                "once; if that is not wanted, take the file out of "
+                "the list or narrow the pattern"));
+  EXPECT_THAT(*note, HasSubstr("labels names " + Path("y.npy") + " more"));
 }
 
 TEST_F(ArrayChecksTest, AWarmUpEndsBeforeTheEpochsDo) {
