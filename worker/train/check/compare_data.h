@@ -16,8 +16,8 @@ std::string DataRecord(const TrainTest& data);
 // in one line: {"set":"train","row":17,"column":3,"a":0.5,"b":0.75}. Rows and
 // columns count from 0; column -1 is the target. Compares values before
 // normalization, because one other value may change all normalized values. If
-// the sets differ in rows, shape or kind of target, or only one job has the set,
-// "what" says so and there is no "row". Returns {} when no sample differs.
+// the sets differ in rows, shape or kind of target, or only one job has the
+// set, "what" says so and there is no "row". Returns {} when no sample differs.
 // Errors as OpenData, or of a job file that cannot be read.
 absl::StatusOr<std::string> CompareDataOfFiles(const std::string& job_path_a,
                                                const std::string& job_path_b);
