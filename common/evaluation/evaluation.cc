@@ -93,7 +93,8 @@ std::map<std::string, double> Evaluation::Metrics() const {
     }
     return metrics;
   }
-  // A program without a loss of the job file may count no right answers.
+  // A program whose job names no loss need not count right answers. If it has
+  // counted none, there is no accuracy.
   const bool is_known = loss_.kind_case() != v1::LossSpec::KIND_NOT_SET;
   if (!is_known && sum_.correct() == 0) return metrics;
   metrics["accuracy"] = static_cast<double>(sum_.correct()) / values;

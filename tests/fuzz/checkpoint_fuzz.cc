@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files of a checkpoint, as damaged bytes, and as whole pages around an
-// impossible content, since checksums would end nearly every damaged file.
+// Reads the input as the files of a checkpoint: as damaged bytes, and as valid
+// pages with impossible content, because the checksums refuse nearly every
+// damaged file before its content is read.
 #include <cstring>
 #include <string>
 #include <vector>

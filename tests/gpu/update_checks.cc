@@ -11,7 +11,7 @@ std::vector<float> Zeros(int64_t n) {
   return std::vector<float>(static_cast<size_t>(n), 0.0f);
 }
 
-// Includes more parts than one launch takes; a shifted start is not aligned.
+// Also sums more parts than one launch takes, and arrays that are not aligned.
 Outputs RunWeightedSum(Ops& ops) {
   Outputs outputs;
   for (int count : {1, 2, 3, 5, 8, 130}) {
