@@ -31,7 +31,7 @@ class MemoryFile {
   const int fd_;
 };
 
-// As SafetensorsWriter does it, without its rename.
+// Writes the tensors into a file in memory, and returns its path.
 std::string Write(const ParameterSpecs& specs,
                   const std::vector<std::vector<float>>& tensors) {
   const char kOut[] = "/dev/shm/tributary-safetensors-fuzz";

@@ -202,7 +202,7 @@ TEST(GoldenOptimizersTest, EveryDenseCaseOfOptimIsWithinItsTolerance) {
   }
 }
 
-// The golden case with a schedule is there, but no state may be forgotten.
+// The tests above compare only the states that the optimizer names.
 TEST(GoldenOptimizersTest, EveryStateOfTheGoldenFileIsCompared) {
   for (const auto& [id, golden] : ReadGoldenGroup("optim")) {
     if (id == "shared") continue;

@@ -51,7 +51,7 @@ TEST_F(JobEvaluationsTest, ARankThatWaitsForADecisionHearsThatThePlanIsOver) {
     absl::Status status;
     do {
       status = control_->calls().AwaitEvaluation(request).status();
-    } while (absl::IsResourceExhausted(status));  // another call was refused
+    } while (absl::IsResourceExhausted(status));  // too many calls wait
     return status.code();
   };
   // Starts as many calls as may wait: once one more is refused, all wait.
