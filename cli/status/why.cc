@@ -262,15 +262,20 @@ WhyAnswer ExplainAdvance(const WhyFacts& facts) {
   return {.cause = WhyCause::kNone, .sentence = std::move(sentence)};
 }
 
+// The answer's cause for a failed job, from the name of its failure's cause.
+WhyCause CauseOfFailure(const std::string& cause) {
+  return cause == CauseName(v1::CAUSE_DIVERGENCE) ? WhyCause::kDiverges
+                                                  : WhyCause::kFailed;
+}
+
 WhyAnswer ExplainEnd(const v1::JobStatusResponse& now) {
   if (now.phase() == v1::JOB_PHASE_DONE) {
     return {.cause = WhyCause::kDone,
             .sentence = absl::StrCat("is done, after step ",
                                      WithThousands(now.step()))};
   }
-  const bool diverged = now.cause() == v1::CAUSE_DIVERGENCE;
   return {
-      .cause = diverged ? WhyCause::kDiverges : WhyCause::kFailed,
+      .cause = CauseOfFailure(CauseName(now.cause())),
       .sentence = absl::StrCat("failed after step ", WithThousands(now.step()),
                                ": ", now.message())};
 }
@@ -307,10 +312,8 @@ WhyAnswer ExplainUnreachable(const KnownJob& known,
   }
   if (outcome) {
     const bool stopped = outcome->status == "interrupted";
-    const bool diverged = outcome->cause == CauseName(v1::CAUSE_DIVERGENCE);
-    return {.cause = stopped    ? WhyCause::kInterrupted
-                     : diverged ? WhyCause::kDiverges
-                                : WhyCause::kFailed,
+    return {.cause = stopped ? WhyCause::kInterrupted
+                             : CauseOfFailure(outcome->cause),
             .sentence = absl::StrCat(
                 stopped ? "was " : "", outcome->Text(),
                 !outcome->resume_command.empty()
