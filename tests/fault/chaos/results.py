@@ -58,5 +58,11 @@ class References:
         if problem := run.execute(None, begins_from):
             raise RuntimeError(f"the undisturbed run failed: {problem} ({run.folder})")
         result = result_of(run.attempt.run_dir)
+        if result.best and "weights_sha256" not in result.best:
+            # Its folder stays, because the cause is not known.
+            raise RuntimeError(
+                f"the undisturbed run kept no weights of its best evaluation: "
+                f"{run.last_words()} ({run.folder})"
+            )
         run.remove()
         return result
