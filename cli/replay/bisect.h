@@ -28,7 +28,7 @@ struct Bisection {
     int rank = -1;       // of a gradient
     // For kWeights: the gradients of this step were compared and are equal.
     bool equal_gradients = false;
-    // Of the tensor, if both versions could be compared by element; 0: unknown.
+    // Elements of the tensor, and those that differ; 0 if not compared.
     int64_t elements = 0;
     int64_t different = 0;
     std::string where;    // the record with the tensor; empty: a replay

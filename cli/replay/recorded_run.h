@@ -21,7 +21,7 @@ struct RecordedState {
   bool is_start = false;       // the run was resumed from it
 };
 
-// What a run directory tells about each step of its run.
+// The record that a run directory has of each step of its run.
 struct RecordedRun {
   std::string folder;  // as the user named it
   v1::JobSpec job;     // resolved

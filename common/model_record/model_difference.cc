@@ -94,7 +94,7 @@ std::string ModelDifference(const v1::ModelRecord& before,
                         " in ", there);
   }
   if (was.size() == is.size()) return "";
-  return absl::StrCat("the model has ", is.size(), " layers in ", here,
+  return absl::StrCat("the number of layers is ", is.size(), " in ", here,
                       ", but ", was.size(), " in ", there,
                       ", dropout not counted");
 }

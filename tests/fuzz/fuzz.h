@@ -27,8 +27,8 @@ class Input {
     const absl::string_view byte = Take(1);
     return byte.empty() ? 0 : static_cast<uint8_t>(byte[0]);
   }
-  // Takes a little-endian length of two bytes and so many bytes, or those that
-  // are left, such as the first of several files.
+  // Takes a length (two bytes, little-endian), then that many bytes or all that
+  // are left. Used where an input holds several files.
   absl::string_view Part() {
     const size_t low = Byte();
     return Take(low | size_t{Byte()} << 8);

@@ -95,10 +95,10 @@ uint16_t IndexAt(const char* in, int64_t record) {
 
 // The k elements of largest magnitude of each unit of 1024 (Lin et al., Deep
 // Gradient Compression, ICLR 2018, which takes the largest of a whole tensor).
-// Of equal magnitudes it takes the lower index. Of a last unit of n elements it
-// takes k n / 1024, rounded up. It writes, for each unit, the indices within
-// the unit, in ascending order, and then their values. All other elements are
-// decoded to 0.
+// Equal magnitudes are taken in the order of their indices. A last unit of n
+// elements gives k n / 1024, rounded up. It writes, for each unit, the indices
+// within the unit, in ascending order, and then their values. All other
+// elements are decoded to 0.
 class TopK final : public Encoding {
  public:
   explicit TopK(int64_t k) : k_(k) {}

@@ -18,8 +18,8 @@
 
 namespace tributary::testing {
 
-// What an attacker knows of a running job. The attacker has stolen a worker's
-// certificate and has registered with it as an observer.
+// The facts that an attacker knows about a running job. The attacker has stolen
+// a worker's certificate and has registered with it as an observer.
 struct AttackedJob {
   int coordinator_port = 0;
   std::vector<int> server_ports;

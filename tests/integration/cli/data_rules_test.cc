@@ -276,7 +276,7 @@ TEST_F(ValidationTest, TheChoiceIsTheSameUnderEveryStrategyAndAfterAStop) {
   EXPECT_EQ(Sha("second"), sha);
   EXPECT_EQ(Json("second/summary.json")["validation"],
             Json("run/summary.json")["validation"]);
-  // Of the weights at the start, of thirteen epochs, and on the test set.
+  // One of the weights at the start, thirteen of epochs, one on the test set.
   EXPECT_EQ(Json("second/summary.json")["evaluations"].size(), 15u);
   // With tensor ranks and stages, the weights differ only by rounding.
   ASSERT_EQ(TrainWith("pipeline",

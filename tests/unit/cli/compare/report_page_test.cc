@@ -15,7 +15,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// What an XML parser would complain about first; empty for a good page.
+// Returns the first error that an XML parser would report; empty: none.
 std::string Complaint(const std::string& page) {
   std::vector<std::string> open;
   size_t at = page.find('\n');  // behind the document type

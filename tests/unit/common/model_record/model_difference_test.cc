@@ -41,7 +41,7 @@ TEST(ModelDifferenceTest, LayersThatComputeOtherwiseDiffer) {
                        "sequential { gelu {} }"),
             "layer 0 is gelu in HERE, but with other settings in THERE");
   EXPECT_EQ(Difference(linear + "sequential { relu {} }", linear),
-            "the model has 1 layers in HERE, but 2 in THERE, dropout not "
+            "the number of layers is 1 in HERE, but 2 in THERE, dropout not "
             "counted");
   EXPECT_EQ(Difference("sequential { residual { body { relu {} } } }",
                        "sequential { residual { body { silu {} } } }"),

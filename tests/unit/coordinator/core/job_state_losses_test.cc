@@ -154,7 +154,7 @@ TEST_F(JobStateTest, AProcessIsLostWithTheRanksThatItHasTakenOver) {
   EXPECT_THAT(Send(0, {}).adopt_ranks(), ElementsAre(1));
 }
 
-// Of a process on another host only the launcher's end is seen. By then a
+// A process on another host is seen to end only by its launcher. By then a
 // process that lives has taken the rank over.
 TEST_F(JobStateTest, WhoHasTakenARankOverIsNotLostWithItsLauncher) {
   on_worker_loss_ = v1::WORKER_LOSS_SHRINK;

@@ -27,7 +27,7 @@ Account Worker(int rank) { return {absl::StrCat("worker ", rank), true}; }
 
 class PeerConnectionsTest : public ::testing::Test {
  protected:
-  // What the other end has sent, and whether the connection was closed here.
+  // The bytes that the other end has sent, and whether this end has closed.
   struct State {
     int64_t received = 0;
     bool shut = false;

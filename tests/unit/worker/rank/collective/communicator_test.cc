@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the ranks of a group do together: the same cases over every way.
+// Calls that the ranks of a group make together, over each transport.
 #include "worker/rank/collective/communicator.h"
 
 #include <gmock/gmock.h>
