@@ -50,6 +50,10 @@ class Checkpointer::Writer {
       : options_(std::move(options)), collector_(options_.num_blocks) {}
 
   void Take(const BlockCut& cut);
+  void SetBest(int64_t step) {
+    absl::MutexLock lock(&mu_);
+    collector_.SetBest(step);
+  }
   void Run();
   // True when the thread has ended in time. Afterwards nothing is reported.
   bool Finish();
@@ -83,6 +87,8 @@ void Checkpointer::Finish() {
 }
 
 void Checkpointer::Take(const BlockCut& cut) { writer_->Take(cut); }
+
+void Checkpointer::SetBest(int64_t step) { writer_->SetBest(step); }
 
 bool Checkpointer::Writer::Finish() {
   // No result may reach the owner after Finish has returned.

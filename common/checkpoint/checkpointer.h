@@ -55,6 +55,8 @@ class Checkpointer {
 
   // For ShardCallbacks::on_checkpoint; called under the block's lock.
   void Take(const BlockCut& cut);
+  // As in SnapshotCollector.
+  void SetBest(int64_t step);
 
  private:
   class Writer;

@@ -2,8 +2,10 @@
 #include "common/checkpoint/snapshot_collector.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 
 namespace tributary {
@@ -41,20 +43,30 @@ void SnapshotCollector::Add(int64_t step, BlockSnapshot block,
             [](const BlockSnapshot& a, const BlockSnapshot& b) {
               return a.block.index < b.block.index;
             });
-  if (waiting_.size() + (writing_ ? 1 : 0) < kMostKept) {
-    waiting_.push_back(std::move(open));
-  } else {
-    ShardSnapshot& late = waiting_.back();
-    given_up_.push_back(
-        {.step = late.step,
-         .file = absl::ResourceExhaustedError(absl::StrCat(
-             "the disk is too slow: the checkpoint of step ", late.step,
-             " was still waiting to be written when that of step ", step,
-             " was due")),
-         .pause_seconds = 1e-6 * static_cast<double>(late.pause_micros)});
-    late = std::move(open);
-  }
+  if (full()) GiveUpFor(step);
+  waiting_.push_back(std::move(open));
   open_.erase(step);
+}
+
+bool SnapshotCollector::full() const {
+  const bool best = absl::c_any_of(
+      waiting_, [this](const auto& one) { return one.step == best_; });
+  return waiting_.size() + (writing_ ? 1 : 0) >= kMostKept + (best ? 1 : 0);
+}
+
+void SnapshotCollector::GiveUpFor(int64_t step) {
+  auto late = std::prev(waiting_.end());
+  if (late->step == best_) --late;  // one more may wait beside this one
+  const auto later = absl::c_find_if(
+      given_up_, [&](const auto& one) { return one.step > late->step; });
+  given_up_.insert(
+      later, {.step = late->step,
+              .file = absl::ResourceExhaustedError(absl::StrCat(
+                  "the disk is too slow: the checkpoint of step ", late->step,
+                  " was still waiting to be written when that of step ", step,
+                  " was due")),
+              .pause_seconds = 1e-6 * static_cast<double>(late->pause_micros)});
+  waiting_.erase(late);
 }
 
 SnapshotCollector::Work SnapshotCollector::Take() {

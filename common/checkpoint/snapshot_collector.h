@@ -46,7 +46,8 @@ struct WrittenSnapshot {
 // complete steps are kept, including the one that is being written, since a
 // slow disk must not fill the memory. A later step replaces the second, because
 // the first is next or being written, and a job's last step must be written.
-// Not thread-safe: its owner locks.
+// The step of the best weights so far is kept beside these two. Not
+// thread-safe: its owner locks.
 class SnapshotCollector {
  public:
   explicit SnapshotCollector(size_t num_blocks) : num_blocks_(num_blocks) {}
@@ -54,6 +55,10 @@ class SnapshotCollector {
   // Blocks come in any order, each once per step. `pause_micros`: the time that
   // it took to copy the block.
   void Add(int64_t step, BlockSnapshot block, int64_t pause_micros);
+
+  // This step has the best weights so far: no later step replaces it, until
+  // another one is the best.
+  void SetBest(int64_t step) { best_ = step; }
 
   // Whether a step waits to be written.
   bool due() const { return !waiting_.empty(); }
@@ -66,13 +71,19 @@ class SnapshotCollector {
   void Written() { writing_ = false; }
 
  private:
-  static constexpr size_t kMostKept = 2;
+  static constexpr size_t kMostKept = 2;  // besides the best
+
+  bool full() const;
+  // Drops the last waiting step that is not the best: `step` takes its place.
+  void GiveUpFor(int64_t step);
 
   const size_t num_blocks_;                // of the shard; at least 1
   std::map<int64_t, ShardSnapshot> open_;  // [step], some blocks missing
   std::deque<ShardSnapshot> waiting_;      // in the order of steps
   bool writing_ = false;
-  std::vector<WrittenSnapshot> given_up_;  // a later step took their place
+  int64_t best_ = 0;  // the step of the best weights; 0: none
+  // In the order of steps; later ones took their places.
+  std::vector<WrittenSnapshot> given_up_;
 };
 
 }  // namespace tributary

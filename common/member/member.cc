@@ -213,15 +213,15 @@ absl::Status Member::WaitForPlanAfter(uint64_t epoch, absl::Duration timeout,
   const auto changed = [this, epoch,
                         known_cut]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return !absl::IsDeadlineExceeded(state_.NewsAfter(epoch)) ||
-           state_.cut_step() != known_cut;
+           state_.wanted_cut().step != known_cut;
   };
   AwaitFor(&mu_, absl::Condition(&changed), timeout);
   return state_.NewsAfter(epoch);
 }
 
-int64_t Member::cut_step() const {
+WantedCut Member::wanted_cut() const {
   absl::MutexLock lock(&mu_);
-  return state_.cut_step();
+  return state_.wanted_cut();
 }
 
 void Member::ReportCut(int64_t step) {
@@ -251,6 +251,10 @@ absl::StatusOr<v1::AwaitEvaluationResponse> Member::AwaitEvaluation(
       continue;
     }
     display_.SetWaitingFor({});
+    if (answer.ok() && answer->checkpoint()) {
+      absl::MutexLock lock(&mu_);
+      state_.SetBest(step);
+    }
     return answer;
   }
 }

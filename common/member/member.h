@@ -87,12 +87,12 @@ class Member {
   void StartAt(uint64_t plan_epoch, int64_t step, int64_t begun = 0);
 
   // OK: there is a newer plan than `epoch`. DeadlineExceeded: none came within
-  // `timeout`, or cut_step() is no longer `known_cut`. Otherwise end(),
+  // `timeout`, or wanted_cut().step is no longer `known_cut`. Otherwise end(),
   // or Cancelled when the job is done.
   absl::Status WaitForPlanAfter(uint64_t epoch, absl::Duration timeout,
                                 int64_t known_cut = 0);
   // As in MemberState.
-  int64_t cut_step() const;
+  WantedCut wanted_cut() const;
   void ReportCut(int64_t step);
   // As in MemberState.
   bool TakeAskedCheckpoint(int64_t step);

@@ -101,7 +101,11 @@ void CheckpointLedger::Bound() {
     };
     // If all members have written the oldest one, its manifest is being written
     // now.
-    const int64_t step = written(open[0]) < holders_.size() ? open[0] : open[1];
+    const int64_t step =
+        *std::find_if(open.begin(), open.end(), [&](int64_t one) {
+          return one != best_step_ &&
+                 (one != open[0] || written(one) < holders_.size());
+        });
     const std::string others =
         absl::StrCat(", and ", open.size() - 1, " other checkpoints wait");
     Fail(step,

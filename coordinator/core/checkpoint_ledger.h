@@ -31,13 +31,17 @@ struct CheckpointWriter {
 // plain object: events go in, answers come out, and it does no I/O.
 class CheckpointLedger {
  public:
-  // Limit of checkpoints that wait for files. Beyond it the oldest has failed.
+  // Limit of checkpoints that wait for files. Beyond it the oldest has failed,
+  // or the one after it if the oldest has the best weights.
   static constexpr size_t kMaxOpen = 16;
   static constexpr size_t kMaxTextBytes = 4096;
 
   // Starts a plan after `start_step` and forgets the reports of earlier plans.
   // `holders`: the members that write a file.
   void Begin(int64_t start_step, std::vector<CheckpointWriter> holders);
+
+  // The step of the best weights so far; 0: none.
+  void SetBest(int64_t step) { best_step_ = step; }
 
   // Adds a report. Ignores a repeated report, and a report of a member that is
   // not a holder. A failure concerns its own step only: earlier checkpoints
@@ -65,6 +69,7 @@ class CheckpointLedger {
 
   // True while this step's checkpoint, which is due, may still become complete.
   bool Awaits(int64_t step) const;
+  bool AwaitsBest() const { return Awaits(best_step_); }
   // Like Awaits, for any step up to `last_step`, when a checkpoint is due every
   // `every_steps` steps.
   bool AwaitsAny(int64_t last_step, int64_t every_steps) const;
@@ -102,6 +107,7 @@ class CheckpointLedger {
   std::vector<CheckpointWriter> holders_;
   std::map<int64_t, Entry> entries_;  // by step, all after settled_step_
   std::map<CheckpointWriter, int64_t> reported_;  // the highest reported step
+  int64_t best_step_ = 0;
   int64_t settled_step_ = 0;  // the newest complete one, or the plan's start
   int64_t newest_step_ = 0;
   int64_t newest_micros_ = 0;

@@ -43,7 +43,9 @@ bool JobCheckpoints::HasGoneBack() const {
   return state_.restore_step() != state_.plan()->start_step();
 }
 
-uint32_t JobCheckpoints::Take(const v1::HeartbeatRequest& request, bool saved) {
+uint32_t JobCheckpoints::Take(const v1::HeartbeatRequest& request, bool saved,
+                              int64_t best_step) {
+  ledger_.SetBest(best_step);
   const int count = std::min(request.checkpoints_size(), kMaxCheckpointReports);
   const CheckpointWriter writer{request.role(), request.index()};
   for (int i = 0; i < count; ++i) {
@@ -181,6 +183,7 @@ bool JobCheckpoints::WritesAtEnd() const {
 bool JobCheckpoints::Awaits(int64_t last_step) const {
   if (state_.plan() == nullptr) return false;
   if (WritesAtEnd() && ledger_.Awaits(state_.final_step())) return true;
+  if (ledger_.AwaitsBest()) return true;
   const int64_t every = state_.options().job.checkpoint().every_steps();
   return every > 0 && ledger_.AwaitsAny(last_step, every);
 }

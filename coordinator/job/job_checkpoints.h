@@ -45,7 +45,9 @@ class JobCheckpoints {
   // Takes the reports of a heartbeat and returns how many, from the front, are
   // decided. The sender keeps the others, in case a restarted coordinator needs
   // them again. `saved`: every change so far is on disk.
-  uint32_t Take(const v1::HeartbeatRequest& request, bool saved);
+  // `best_step`: of the best weights so far; 0: none are kept.
+  uint32_t Take(const v1::HeartbeatRequest& request, bool saved,
+                int64_t best_step);
 
   // NextManifest returns the next manifest to write, if any; Written takes the
   // result of writing it. Written returns false if a new plan has replaced the
@@ -70,8 +72,8 @@ class JobCheckpoints {
   // Whether the job leaves a checkpoint of its last step although no other rule
   // requires one.
   bool WritesAtEnd() const;
-  // Whether a checkpoint up to this step, which all workers have finished, may
-  // still become complete.
+  // Whether a checkpoint up to this step, which all workers have finished, or
+  // that of the best weights may still become complete.
   bool Awaits(int64_t last_step) const;
   const CheckpointLedger& ledger() const { return ledger_; }
   std::vector<std::string> TakeNotices() { return ledger_.TakeNotices(); }

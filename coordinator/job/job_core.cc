@@ -176,17 +176,20 @@ absl::StatusOr<v1::HeartbeatResponse> JobCore::Beat(
                           ? strategy.uses_servers()
                           : strategy.ranks_write_checkpoints();
   const uint32_t decided =
-      writes ? checkpoints_.Take(request, saver_.saved()) : 0;
+      writes ? checkpoints_.Take(request, saver_.saved(),
+                                 evaluations_.decisions().kept_step())
+             : 0;
   v1::HeartbeatResponse response = state_.Apply(request, taken, last_step);
   response.set_wants_weights(!ending_.Wanted().empty());
   requests_.Follow();
   response.set_hold(state_.asked().hold());
   // A server takes its snapshots in the order of steps.
+  const int64_t best = evaluations_.decisions().cut_step();
   response.set_cut_step(
       ending_.Ready() && checkpoints_.WritesAtEnd()
           ? state_.final_step()
-          : std::max(evaluations_.decisions().cut_step(),
-                     requests_.Stands() ? state_.asked().step() : 0));
+          : std::max(best, requests_.Stands() ? state_.asked().step() : 0));
+  response.set_cut_is_best(best > 0 && response.cut_step() == best);
   response.set_checkpoints_taken(decided);
   return response;
 }

@@ -63,9 +63,7 @@ std::vector<std::string> JobOutput::TakeFailedCheckpoints() {
 
 int64_t JobOutput::BestStep() const {
   absl::MutexLock lock(&job_.mu);
-  const bool keeps = job_.core.state().options().job.evaluation().keep_best();
-  return keeps ? job_.core.evaluations().decisions().best().step().value_or(0)
-               : 0;
+  return job_.core.evaluations().decisions().kept_step();
 }
 
 std::optional<UnreadableCheckpoint> JobOutput::TakeUnreadable() {

@@ -103,7 +103,11 @@ class Service final : public DrivenServer {
     return fatal_;
   }
 
-  absl::Status CutAll(int64_t step) override { return server_.CutAll(step); }
+  absl::Status CutAll(int64_t step, bool best) override {
+    TRIBUTARY_RETURN_IF_ERROR(server_.CutAll(step));
+    if (best && checkpointer_) checkpointer_->SetBest(step);
+    return absl::OkStatus();
+  }
 
   void ShowWait(const v1::Plan& plan) override {
     const v1::ServerStatusResponse status = server_.GetStatus();

@@ -16,15 +16,16 @@ constexpr absl::Duration kReportInterval = absl::Milliseconds(500);
 // Cuts a checkpoint of this step, for which the coordinator asks. A coordinator
 // that takes the job over asks again. After another server is lost at the job's
 // end, the coordinator names an earlier step, which is cut already.
-void Cut(int64_t step, Member& member, DrivenServer& server,
+void Cut(const WantedCut& wanted, Member& member, DrivenServer& server,
          int64_t* last_cut) {
-  if (step <= *last_cut) return;
-  *last_cut = step;
-  if (const absl::Status cut = server.CutAll(step); !cut.ok()) {
-    spdlog::warn("there is no checkpoint of step {}: {}", step,
+  if (wanted.step <= *last_cut) return;
+  *last_cut = wanted.step;
+  if (const absl::Status cut = server.CutAll(wanted.step, wanted.best);
+      !cut.ok()) {
+    spdlog::warn("there is no checkpoint of step {}: {}", wanted.step,
                  std::string(cut.message()));
   }
-  member.ReportCut(step);
+  member.ReportCut(wanted.step);
 }
 
 // Serves the plan until ServingLife says to do something else.
@@ -33,13 +34,14 @@ void ServePlan(Member& member, DrivenServer& server, ServingLife* life) {
   member.StartAt(plan.epoch(), plan.start_step());
   spdlog::info("serving shard {} of {}, plan epoch {}", member.index(),
                plan.servers_size(), plan.epoch());
-  int64_t wanted = 0, last_cut = 0;
+  WantedCut wanted;
+  int64_t last_cut = 0;
   while (true) {
     const absl::Status news =
-        member.WaitForPlanAfter(plan.epoch(), kReportInterval, wanted);
+        member.WaitForPlanAfter(plan.epoch(), kReportInterval, wanted.step);
     life->OnNews(news, server.Fatal());
     if (life->next() != ServingLife::Next::kServe) break;
-    wanted = member.cut_step();
+    wanted = member.wanted_cut();
     Cut(wanted, member, server, &last_cut);
     server.ShowWait(plan);
   }

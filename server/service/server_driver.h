@@ -19,8 +19,9 @@ class DrivenServer {
   virtual absl::Status Start(const v1::Plan& plan) = 0;
   // Why the job cannot continue; OK: it can.
   virtual absl::Status Fatal() const = 0;
-  // Hands over the snapshots for a checkpoint of this step.
-  virtual absl::Status CutAll(int64_t step) = 0;
+  // Hands over the snapshots for a checkpoint of this step. `best`: these
+  // weights are the best so far (Checkpointer::SetBest).
+  virtual absl::Status CutAll(int64_t step, bool best) = 0;
   // Shows what the server waits for. Called twice a second.
   virtual void ShowWait(const v1::Plan& plan) = 0;
   // Called when the plan is over.

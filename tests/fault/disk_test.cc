@@ -271,6 +271,50 @@ TEST_F(BrokenDiskTest, WhatCannotBeWrittenAnewFailsTheJobAndIsNamed) {
   }
 }
 
+// The disk stands still while a checkpoint is written, and training goes on.
+class StandingDiskTest
+    : public BrokenDiskTest,
+      public ::testing::WithParamInterface<
+          std::tuple<const char*, const char*, std::vector<std::string>>> {};
+
+// These weights do not change, so the first evaluation stays the best.
+TEST_P(StandingDiskTest, TheBestWeightsWaitForTheDisk) {
+  const auto& [name, file, strategy] = GetParam();
+  // Step 16, the best, is and is not a step with a checkpoint of its own.
+  for (const char* every : {"1", "3"}) {
+    SCOPED_TRACE(every);
+    fs::remove_all(Path("run"));
+    std::vector<std::string> words = {
+        "--set", absl::StrCat("checkpoint.every_steps=", every),
+        "--set", "training.optimizer={sgd: {learning_rate: 1e-30}}",
+        "--set", "training.epochs=3",
+        "--set", "evaluation.keep_best=true"};
+    words.insert(words.end(), strategy.begin(), strategy.end());
+    Break(absl::StrCat("hold ", file, " 1"));
+    auto train = Train("run", words);
+    EXPECT_TRUE(train->WaitForOutput("epoch 3/3: test", kSoon))
+        << train->output();
+    ExpectFired();
+    fs::remove(Path("broken"));
+    EXPECT_EQ(train->Wait(kSoon), 0) << train->output();
+    EXPECT_THAT(train->output(), HasSubstr("the disk is too slow"));
+    EXPECT_THAT(train->output(),
+                ContainsRegex("best: loss .* after step 16: .*, sha256 "));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Writers, StandingDiskTest,
+    ::testing::Values(
+        std::tuple("Servers", "shard-", std::vector<std::string>{}),
+        std::tuple("Residuals", "residual-",
+                   std::vector<std::string>{
+                       "--set", "strategy.parameter_server.wire=int8"}),
+        std::tuple("Ranks", "shard-",
+                   std::vector<std::string>{"--set",
+                                            "strategy={all_reduce: {}}"})),
+    [](const auto& info) { return std::get<0>(info.param); });
+
 // A resumed run takes over the best checkpoint so far into its directory. A
 // copy that may not be on the disk does not count.
 TEST_F(BrokenDiskTest, ACopyOfTheBestCheckpointIsOnTheDiskOrNotThere) {

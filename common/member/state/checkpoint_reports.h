@@ -9,6 +9,13 @@
 
 namespace tributary {
 
+// A snapshot that the coordinator wants of a server now, because all workers
+// wait after this step of its plan or have finished.
+struct WantedCut {
+  int64_t step = 0;   // 0: none
+  bool best = false;  // no later snapshot may take its place
+};
+
 // The checkpoint files that a member reports, and those that it could not
 // write, until the coordinator has taken them, in the order of steps. A plain
 // object.
@@ -18,17 +25,26 @@ class CheckpointReports {
   static constexpr size_t kMaxPending = 64;
 
   // Queues a report. When too many wait, drops the oldest failure, or else the
-  // oldest file; the coordinator learns of that from later reports.
+  // oldest file that is not that of the best weights; the coordinator learns of
+  // that from later reports.
   void Add(const v1::CheckpointReport& report) {
     if (pending_.size() >= kMaxPending) {
       const auto failure = std::find_if(
           pending_.begin(), pending_.end(),
           [](const v1::CheckpointReport& old) { return !old.has_file(); });
-      pending_.erase(failure == pending_.end() ? pending_.begin() : failure);
+      pending_.erase(
+          failure == pending_.end()
+              ? std::find_if(pending_.begin(), pending_.end(),
+                             [this](const v1::CheckpointReport& old) {
+                               return old.step() != best_step_;
+                             })
+              : failure);
     }
     pending_.push_back(report);
     untold_ = true;
   }
+  // The step of the best weights so far.
+  void SetBest(int64_t step) { best_step_ = step; }
   bool urgent() const { return untold_; }
 
   void AddTo(v1::HeartbeatRequest* request) {
@@ -54,6 +70,7 @@ class CheckpointReports {
  private:
   std::deque<v1::CheckpointReport> pending_;
   bool untold_ = false;
+  int64_t best_step_ = 0;  // 0: none
 };
 
 }  // namespace tributary

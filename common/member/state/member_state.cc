@@ -130,10 +130,11 @@ void MemberState::OnAnswer(const v1::HeartbeatRequest& request,
   if (answer.phase() != v1::JOB_PHASE_UNSPECIFIED) phase_ = answer.phase();
   // A decision under an earlier plan is made again.
   stop_step_.reset();
-  cut_step_ = 0;
+  wanted_cut_ = {};
   if (answer.plan_epoch() == plan_epoch_) {
     if (answer.has_stop_step()) stop_step_ = answer.stop_step();
-    cut_step_ = answer.cut_step();
+    wanted_cut_ = {answer.cut_step(), answer.cut_is_best()};
+    if (answer.cut_is_best()) checkpoints_.SetBest(answer.cut_step());
   }
   if (role_ == v1::ROLE_WORKER) {
     hold_.Follow(answer, answer.plan_epoch() == plan_epoch_);
@@ -198,7 +199,8 @@ void MemberState::StartAt(uint64_t plan_epoch, int64_t step, int64_t begun) {
   if (plan_epoch != plan_epoch_) {
     steps_.Drop();
     stop_step_.reset();
-    cut_step_ = last_cut_ = 0;
+    wanted_cut_ = {};
+    last_cut_ = 0;
     hold_.BeginPlan();
   }
   plan_epoch_ = plan_epoch;

@@ -119,9 +119,9 @@ class MemberState {
   uint64_t newest_plan() const { return newest_plan_; }
   // Ranks that the coordinator wants this worker to take over.
   const std::vector<uint32_t>& adopt_ranks() const { return adopt_ranks_; }
-  // The step of this plan whose snapshot the coordinator wants of this server
-  // now, because all workers wait after it or have finished; 0: none.
-  int64_t cut_step() const { return cut_step_; }
+  WantedCut wanted_cut() const { return wanted_cut_; }
+  // The checkpoint of this step has the best weights so far.
+  void SetBest(int64_t step) { checkpoints_.SetBest(step); }
   // Reports that this server has the snapshot of `step`, or cannot have it.
   void ReportCut(int64_t step);
   // Returns whether this worker owes a file of the checkpoint of `step`, for
@@ -173,7 +173,7 @@ class MemberState {
   StepReports steps_;         // of this plan
   CheckpointReports checkpoints_;
   std::vector<uint32_t> adopt_ranks_;
-  int64_t cut_step_ = 0;
+  WantedCut wanted_cut_;
   int64_t last_cut_ = 0;
   bool told_cut_ = true;
   CheckpointHold hold_;              // of a worker

@@ -147,9 +147,7 @@ bool EvaluationDecisions::AsksForCheckpoint(int64_t step) const {
   }
   const v1::Plan& plan = *state_.plan();
   const v1::JobSpec& job = state_.options().job;
-  const int64_t every = job.checkpoint().every_steps();
   return !plan.checkpoint_directory().empty() && step > plan.start_step() &&
-         (every == 0 || step % every != 0) &&
          !(step == state_.final_step() && job.checkpoint().at_end());
 }
 

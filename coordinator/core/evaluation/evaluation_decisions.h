@@ -61,11 +61,16 @@ class EvaluationDecisions {
                                                      bool complete,
                                                      int64_t now_micros) const;
 
-  // The step whose snapshot the servers shall take now; 0: none.
+  // The step whose snapshot the servers shall take now, and keep until it is
+  // written; 0: none.
   int64_t cut_step() const;
 
   // The best evaluation, also if the job decides nothing by it.
   const BestEvaluation& best() const { return best_; }
+  // The step whose checkpoint is kept as the best; 0: none.
+  int64_t kept_step() const {
+    return keeps_best_ ? best_.step().value_or(0) : 0;
+  }
 
  private:
   // An evaluation, and what was decided after it.
@@ -88,7 +93,8 @@ class EvaluationDecisions {
   // best.
   void StopIfDue();
   // Whether to ask for a checkpoint of the best weights, which are those after
-  // `step`: true if no other rule leaves a checkpoint of this step.
+  // `step`. Also true if one of this step is due: a later one must not take its
+  // place. False at the job's end, after which no other is due.
   bool AsksForCheckpoint(int64_t step) const;
 
   JobState& state_;

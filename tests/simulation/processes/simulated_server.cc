@@ -158,12 +158,13 @@ absl::Status SimulatedServer::Live() {
 
 // ---- plans
 
-absl::Status SimulatedServer::CutAll(int64_t step) {
+absl::Status SimulatedServer::CutAll(int64_t step, bool best) {
   const absl::Status cut = plans_->CutAll(step);
   if (!cut.ok()) {
     context_->world.Violate(absl::StrCat(
         name(), " has no snapshot of the last step: ", cut.message()));
   }
+  if (cut.ok() && best && checkpointer_) checkpointer_->SetBest(step);
   return cut;
 }
 

@@ -66,7 +66,7 @@ class SimulatedServer final : public DataServer, private DrivenServer {
 
   absl::Status Start(const v1::Plan& plan) override;
   absl::Status Fatal() const override { return absl::OkStatus(); }
-  absl::Status CutAll(int64_t step) override;
+  absl::Status CutAll(int64_t step, bool best) override;
   void ShowWait(const v1::Plan&) override {}
   void Served() override {}
 

@@ -5,6 +5,8 @@
 //   fsync coordinator.state 2   the second fsync of a file with that name
 //   write metrics.jsonl 20
 //   fdatasync metrics.jsonl 1
+//   hold shard- 1   the first fsync returns, without an error, once somebody
+//                   has removed the file below
 // A prefix of the name is sufficient. The failing call creates the file that
 // TRIBUTARY_DISK_FAULT_FIRED names. If several processes share that file, only
 // one call in one of them fails.
@@ -62,6 +64,10 @@ Function Next(const char* name) {
 
 extern "C" int fsync(int fd) {
   static const auto next = Next<int (*)(int)>("fsync");
+  if (Fails("hold", fd)) {
+    const char* const mark = getenv("TRIBUTARY_DISK_FAULT_FIRED");
+    while (access(mark, F_OK) == 0) usleep(2000);
+  }
   if (!Fails("fsync", fd)) return next(fd);
   errno = EIO;
   return -1;

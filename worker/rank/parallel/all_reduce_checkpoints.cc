@@ -100,7 +100,17 @@ absl::Status AllReduceCheckpoints::CompareReplicas(int64_t steps,
   return absl::OkStatus();
 }
 
-absl::Status AllReduceCheckpoints::Write(int64_t steps) {
+absl::Status AllReduceCheckpoints::Write(int64_t steps, int64_t num_elements,
+                                         bool best) {
+  if (std::exchange(written_, steps) != steps) {
+    TRIBUTARY_RETURN_IF_ERROR(CompareReplicas(steps, num_elements));
+    TRIBUTARY_RETURN_IF_ERROR(Cut(steps));
+  }
+  if (best && checkpointer_ != nullptr) checkpointer_->SetBest(steps);
+  return absl::OkStatus();
+}
+
+absl::Status AllReduceCheckpoints::Cut(int64_t steps) {
   if (checkpointer_ == nullptr) return absl::OkStatus();
   const auto take = [this](const BlockCut& cut) { checkpointer_->Take(cut); };
   bool any = false;

@@ -21,15 +21,16 @@ class AllReduceCheckpoints {
 
   // Loads weights and state from options.checkpoints.restore.
   absl::Status Restore();
-  // Compares the replicas. DataLoss names the rank whose weights or state
-  // differ from the same part in the first replica. num_elements: of the
-  // model's arrays.
-  absl::Status CompareReplicas(int64_t steps, int64_t num_elements);
-  // Hands the weights and state after `steps` steps to the checkpointer, if
-  // this rank writes.
-  absl::Status Write(int64_t steps);
+  // Compares the replicas and hands the weights and state after `steps` steps
+  // to the checkpointer, if this rank writes; both once for each step. DataLoss
+  // names the rank whose weights or state differ from the same part in the
+  // first replica. num_elements: of the model's arrays. `best`: as
+  // Checkpointer::SetBest.
+  absl::Status Write(int64_t steps, int64_t num_elements, bool best);
 
  private:
+  absl::Status CompareReplicas(int64_t steps, int64_t num_elements);
+  absl::Status Cut(int64_t steps);
   absl::Status Read();
   // The job's rank that holds this rank's part in another replica.
   int JobRank(int replica) const;
@@ -38,6 +39,7 @@ class AllReduceCheckpoints {
   LocalOptimizer* const optimizer_;
   RankSums* const sums_;
   std::unique_ptr<Checkpointer> checkpointer_;  // if this rank writes
+  int64_t written_ = 0;                         // step of the last one
 };
 
 }  // namespace tributary

@@ -285,21 +285,19 @@ absl::StatusOr<int64_t> AllReduceSynchronizer::FinishStep() {
   if (two_phase_) TRIBUTARY_RETURN_IF_ERROR(ApplyWithSums());
   const int64_t steps = step_ + 1, every = options_.checkpoints.every_steps;
   if (every > 0 && steps % every == 0) {
-    TRIBUTARY_RETURN_IF_ERROR(Checkpoint(steps));
+    TRIBUTARY_RETURN_IF_ERROR(Checkpoint(steps, /*best=*/false));
   }
   return steps;
 }
 
 absl::Status AllReduceSynchronizer::End(int64_t step) {
   const auto& at_end = options_.checkpoints.at_end;
-  return at_end && at_end(step) ? Checkpoint(step) : absl::OkStatus();
+  return at_end && at_end(step) ? Checkpoint(step, /*best=*/false)
+                                : absl::OkStatus();
 }
 
-absl::Status AllReduceSynchronizer::Checkpoint(int64_t steps) {
-  if (std::exchange(checkpointed_, steps) == steps) return absl::OkStatus();
-  TRIBUTARY_RETURN_IF_ERROR(
-      checkpoints_->CompareReplicas(steps, num_elements_));
-  return checkpoints_->Write(steps);
+absl::Status AllReduceSynchronizer::Checkpoint(int64_t steps, bool best) {
+  return checkpoints_->Write(steps, num_elements_, best);
 }
 
 absl::Status AllReduceSynchronizer::WaitForBuckets() {

@@ -51,7 +51,7 @@ class AllReduceSynchronizer final : public GradientSynchronizer {
   void BeginStep(int64_t step, uint64_t samples) override;
   void GradientReady(int parameter) override;
   absl::StatusOr<int64_t> FinishStep() override;
-  absl::Status Checkpoint(int64_t step) override;
+  absl::Status Checkpoint(int64_t step, bool best) override;
   absl::Status End(int64_t step) override;
   void Cancel(const std::string& why) override {
     options_.group->Abort(why);
@@ -108,7 +108,6 @@ class AllReduceSynchronizer final : public GradientSynchronizer {
   std::optional<ReplacedMeans> means_;
   std::unique_ptr<LocalOptimizer> optimizer_;
   std::unique_ptr<AllReduceCheckpoints> checkpoints_;
-  int64_t checkpointed_ = 0;  // step of the last checkpoint
   bool two_phase_ = false;
   int64_t step_ = 0;
   uint64_t samples_ = 0;  // this and the next: of the step, on this rank

@@ -59,8 +59,11 @@ class GradientSynchronizer {
 
   // Hands over this rank's part of a checkpoint of `step`, unless it has done
   // so already. All ranks have finished the step and begin no other one
-  // meanwhile.
-  virtual absl::Status Checkpoint(int64_t /*step*/) { return absl::OkStatus(); }
+  // meanwhile. `best`: these weights are the best so far
+  // (Checkpointer::SetBest).
+  virtual absl::Status Checkpoint(int64_t /*step*/, bool /*best*/) {
+    return absl::OkStatus();
+  }
   // Does the same after the job's last step, if a checkpoint of it remains.
   virtual absl::Status End(int64_t /*step*/) { return absl::OkStatus(); }
 

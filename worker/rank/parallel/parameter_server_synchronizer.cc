@@ -140,8 +140,10 @@ absl::StatusOr<int64_t> ParameterServerSynchronizer::FinishStep() {
   return finished;
 }
 
-absl::Status ParameterServerSynchronizer::Checkpoint(int64_t step) {
-  if (residuals_ != nullptr) residuals_->Write(step, client_->residuals());
+absl::Status ParameterServerSynchronizer::Checkpoint(int64_t step, bool best) {
+  if (residuals_ == nullptr) return absl::OkStatus();
+  residuals_->Write(step, client_->residuals());
+  if (best) residuals_->SetBest(step);
   return absl::OkStatus();
 }
 

@@ -46,7 +46,7 @@ class ParameterServerSynchronizer final : public GradientSynchronizer {
   void BeginStep(int64_t step, uint64_t samples) override;
   void GradientReady(int parameter) override;
   absl::StatusOr<int64_t> FinishStep() override;
-  absl::Status Checkpoint(int64_t step) override;
+  absl::Status Checkpoint(int64_t step, bool best) override;
   absl::Status End(int64_t step) override;
   void SetLearningRates(const std::vector<double>& rates) override {
     learning_rates_ = rates;

@@ -50,6 +50,8 @@ class ResidualCheckpoints {
   void WriteAtEnd(int64_t steps, absl::Span<float* const> residuals);
   // Writes a checkpoint of this step. Needs Options::directory.
   void Write(int64_t steps, absl::Span<float* const> residuals);
+  // As Checkpointer::SetBest, after Write of this step.
+  void SetBest(int64_t steps) { checkpointer_->SetBest(steps); }
 
  private:
   void OpenCheckpointer(absl::Span<float* const> residuals);

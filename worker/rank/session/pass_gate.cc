@@ -7,8 +7,9 @@ namespace tributary {
 
 absl::Status TakeAskedCheckpoint(int64_t step, Member* member,
                                  GradientSynchronizer* synchronizer) {
-  return member->TakeAskedCheckpoint(step) ? synchronizer->Checkpoint(step)
-                                           : absl::OkStatus();
+  return member->TakeAskedCheckpoint(step)
+             ? synchronizer->Checkpoint(step, /*best=*/false)
+             : absl::OkStatus();
 }
 
 absl::Status PassGate(int64_t step, Member* member,

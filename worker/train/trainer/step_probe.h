@@ -51,8 +51,8 @@ class StepProbe final : public GradientSynchronizer {
   void BeginStep(int64_t step, uint64_t samples) override;
   void GradientReady(int parameter) override;
   absl::StatusOr<int64_t> FinishStep() override;
-  absl::Status Checkpoint(int64_t step) override {
-    return synchronizer_->Checkpoint(step);
+  absl::Status Checkpoint(int64_t step, bool best) override {
+    return synchronizer_->Checkpoint(step, best);
   }
   absl::Status End(int64_t step) override { return synchronizer_->End(step); }
   void SetLearningRates(const std::vector<double>& rates) override {

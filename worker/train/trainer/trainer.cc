@@ -97,8 +97,9 @@ absl::Status Trainer::EvaluateAndDecide(int64_t step) {
   TRIBUTARY_ASSIGN_OR_RETURN(const v1::AwaitEvaluationResponse decided,
                              options_.job->AwaitEvaluation(step));
   if (decided.has_stop_step()) end_ = std::min(end_, decided.stop_step());
-  return decided.checkpoint() ? options_.synchronizer->Checkpoint(step)
-                              : absl::OkStatus();
+  return decided.checkpoint()
+             ? options_.synchronizer->Checkpoint(step, /*best=*/true)
+             : absl::OkStatus();
 }
 
 absl::StatusOr<const Batch*> Trainer::NextBatch(int64_t step,

@@ -86,6 +86,38 @@ TEST_F(SnapshotCollectorTest, ASecondStepThatWaitsGivesWayToALaterOne) {
   EXPECT_FALSE(collector_.due());
 }
 
+// Step 20 has the best weights, and then step 50.
+TEST_F(SnapshotCollectorTest, TheBestStepGivesWayToABetterOneAlone) {
+  AddAll(10);
+  collector_.Take();  // is being written
+  AddAll(20);
+  collector_.SetBest(20);
+  for (const int64_t step : {30, 40, 50}) AddAll(step);
+  collector_.SetBest(50);
+  for (const int64_t step : {60, 70}) AddAll(step);
+  std::vector<int64_t> written, failed;
+  while (collector_.due()) {
+    collector_.Written();
+    const SnapshotCollector::Work work = collector_.Take();
+    for (const WrittenSnapshot& one : work.failed) failed.push_back(one.step);
+    written.push_back(work.snapshot.step);
+  }
+  EXPECT_EQ(written, std::vector<int64_t>({50, 70}));
+  EXPECT_EQ(failed, std::vector<int64_t>({20, 30, 40, 60}));
+}
+
+TEST_F(SnapshotCollectorTest, TheBestStepIsKeptBesideTheNextOne) {
+  AddAll(10);  // nobody has taken it yet
+  AddAll(20);
+  collector_.SetBest(20);
+  AddAll(30);
+  AddAll(40);
+  for (const int64_t step : {10, 20, 40}) {
+    EXPECT_EQ(collector_.Take().snapshot.step, step);
+    collector_.Written();
+  }
+}
+
 TEST_F(SnapshotCollectorTest, OneStepWaitsWhileTheOneBeforeIsWritten) {
   AddAll(10);
   collector_.Take();  // is being written

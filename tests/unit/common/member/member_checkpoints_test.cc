@@ -14,12 +14,14 @@ TEST(MemberCheckpointsTest, TheSnapshotThatIsWantedIsThatOfThePlanInForce) {
   v1::HeartbeatResponse answer = Answer(v1::JOB_PHASE_RUNNING);
   answer.set_plan_epoch(2);
   answer.set_cut_step(64);
+  answer.set_cut_is_best(true);
   state.OnAnswer(state.NextHeartbeat(), answer, 1);
-  EXPECT_EQ(state.cut_step(), 64);
+  EXPECT_EQ(state.wanted_cut().step, 64);
+  EXPECT_TRUE(state.wanted_cut().best);
   state.OnPlan(3, 0);
-  EXPECT_EQ(state.cut_step(), 0) << "the steps are computed again";
+  EXPECT_EQ(state.wanted_cut().step, 0) << "the steps are computed again";
   state.OnAnswer(state.NextHeartbeat(), answer, 2);
-  EXPECT_EQ(state.cut_step(), 0) << "a late answer of the old plan";
+  EXPECT_EQ(state.wanted_cut().step, 0) << "a late answer of the old plan";
 }
 
 TEST(MemberCheckpointsTest, ASnapshotThatIsTakenIsToldAtOnce) {
@@ -51,6 +53,24 @@ TEST(MemberCheckpointsTest, ReportsOfCheckpointsThatWaitAreBounded) {
   EXPECT_EQ(request.checkpoints(1).step(), 938);
   EXPECT_EQ(request.checkpoints(63).step(), 1000)
       << "the newest is always told";
+}
+
+TEST(MemberCheckpointsTest, TheReportOfTheBestWeightsIsNotLeftOut) {
+  MemberState state(v1::ROLE_SERVER, Place(), "c:1", 30 * kSecond, 0);
+  v1::HeartbeatResponse answer = Answer(v1::JOB_PHASE_RUNNING);
+  answer.set_cut_step(1);
+  answer.set_cut_is_best(true);
+  state.OnAnswer(state.NextHeartbeat(), answer, 1);
+  v1::CheckpointReport report;
+  report.mutable_file()->set_name("f");
+  for (int step = 1; step <= 100; ++step) {
+    report.set_step(step);
+    state.ReportCheckpoint(report);
+  }
+  const v1::HeartbeatRequest request = state.NextHeartbeat();
+  ASSERT_EQ(request.checkpoints_size(), 64);
+  EXPECT_EQ(request.checkpoints(0).step(), 1);
+  EXPECT_EQ(request.checkpoints(1).step(), 38);
 }
 
 TEST(MemberCheckpointsTest,

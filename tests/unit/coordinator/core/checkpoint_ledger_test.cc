@@ -307,6 +307,20 @@ TEST(CheckpointLedgerTest, TheErrorIsThatOfTheNewestCheckpoint) {
   EXPECT_EQ(ledger.error(), "");
 }
 
+TEST(CheckpointLedgerTest, ThatOfTheBestWeightsIsNotTheOneThatFails) {
+  CheckpointLedger ledger;
+  ledger.Begin(0, {kServer0, kServer1});
+  ledger.SetBest(1);
+  const auto last = static_cast<int64_t>(CheckpointLedger::kMaxOpen) + 2;
+  for (int64_t step = 1; step <= last; ++step) {
+    ledger.Add(kServer0, Written(step, "a"));
+  }
+  EXPECT_EQ(ledger.failures(), 2u);
+  ledger.Add(kServer1, Written(1, "b"));
+  ASSERT_TRUE(ledger.Next().has_value());
+  EXPECT_EQ(ledger.Next()->step, 1);
+}
+
 // Their manifests are written one by one, the oldest first.
 TEST(CheckpointLedgerTest, WholeOnesThatWaitForTheirManifestsAreBoundedToo) {
   CheckpointLedger ledger;

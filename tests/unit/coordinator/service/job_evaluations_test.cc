@@ -25,6 +25,7 @@ class JobEvaluationsTest : public JobSavingTest {
     job.mutable_evaluation()->set_every_steps(1);
     if (stop_after > 0) job.mutable_evaluation()->set_stop_after(stop_after);
     control_ = std::make_unique<JobControl>(options_);
+    control_->AllowStart("checkpoints");
     JobSavingTest::Begin();
   }
   v1::ReportEvaluationRequest Part(int rank, int64_t step, uint64_t term) {
@@ -71,6 +72,30 @@ TEST_F(JobEvaluationsTest, ARankThatWaitsForADecisionHearsThatThePlanIsOver) {
   for (std::thread& rank : ranks) rank.join();
   // Without the loss every call would have waited that long.
   EXPECT_LT(SteadyNow() - begin, JobCalls::WaitOf(request.wait_ms()));
+}
+
+// No other rule leaves a checkpoint of this job.
+TEST_F(JobEvaluationsTest, TheEndWaitsForThoseOfTheBestWeights) {
+  options_.state.job.mutable_evaluation()->set_keep_best(true);
+  options_.state.job.mutable_checkpoint()->set_at_end(false);
+  Begin(/*stop_after=*/0);
+  ASSERT_TRUE(Evaluate(1, 3).ok());
+  v1::HeartbeatRequest server = Beat(v1::ROLE_SERVER, server_);
+  const auto wanted = control_->calls().Heartbeat(server);
+  ASSERT_TRUE(wanted.ok());
+  EXPECT_EQ(wanted->cut_step(), 1);
+  EXPECT_TRUE(wanted->cut_is_best());
+  EXPECT_TRUE(control_->output().CheckpointOpen());
+  v1::CheckpointReport& report = *server.add_checkpoints();
+  report.set_step(1);
+  report.set_plan_epoch(1);
+  report.mutable_file()->set_name("shard-0");
+  ASSERT_TRUE(control_->calls().Heartbeat(server).ok());
+  const auto pending = control_->output().NextManifest();
+  ASSERT_TRUE(pending.has_value());
+  EXPECT_TRUE(
+      control_->output().ManifestWritten(*pending, "folder", absl::OkStatus()));
+  EXPECT_FALSE(control_->output().CheckpointOpen());
 }
 
 TEST_F(JobEvaluationsTest, TheStateDoesNotGrowWithThem) {

@@ -17,12 +17,14 @@ using testing::StatusIs;
 class EvaluationDecisionsTest : public ::testing::Test {
  protected:
   void Open(const std::string& metric, bool keep_best, int64_t stop_after,
-            int64_t total_steps = 100, int64_t start_step = 0) {
+            int64_t total_steps = 100, int64_t start_step = 0,
+            int64_t checkpoint_every = 0) {
     JobState::Options options;
     options.job.mutable_cluster()->set_servers(2);
     options.job.mutable_cluster()->set_workers(1);
     options.job.mutable_strategy()->mutable_parameter_server();
     options.job.mutable_checkpoint()->set_at_end(true);
+    options.job.mutable_checkpoint()->set_every_steps(checkpoint_every);
     options.job.mutable_evaluation()->set_every_steps(4);
     options.job.mutable_evaluation()->set_metric(metric);
     options.job.mutable_evaluation()->set_keep_best(keep_best);
@@ -186,6 +188,14 @@ TEST_F(EvaluationDecisionsTest, AServerThatDoesNotAnswerHoldsNobodyForEver) {
   EXPECT_FALSE(Answer(4).ok());
   now_ += EvaluationDecisions::kSnapshotMicros;
   EXPECT_TRUE(Answer(4).ok());
+}
+
+// A later one must not take the place of the best weights on a slow disk.
+TEST_F(EvaluationDecisionsTest, AStepWithACheckpointIsAskedForAsWell) {
+  Open("accuracy", true, 0, /*total_steps=*/100, /*start_step=*/0,
+       /*checkpoint_every=*/4);
+  Evaluate(4, .5);
+  EXPECT_EQ(decisions_->cut_step(), 4);
 }
 
 TEST_F(EvaluationDecisionsTest, TheLastStepHasACheckpointAnyway) {
