@@ -340,7 +340,9 @@ void Member::Fail(const absl::Status& why) {
   v1::HeartbeatRequest request;
   {
     absl::MutexLock lock(&mu_);
-    if (!state_.end().ok()) return;  // the job has failed already
+    // The job has failed already, or the place is given back, which makes this
+    // member's calls fail.
+    if (!state_.end().ok() || leaving_) return;
     request = FinalHeartbeat(MakeRequestLocked(), why);
   }
   const absl::Status told =

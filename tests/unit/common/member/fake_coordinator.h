@@ -32,10 +32,10 @@ class FakeCoordinator final : public v1::CoordinatorService::Service {
 
   std::unique_ptr<CoordinatorClient> Client(
       const Clock* clock = &Clock::Real()) const {
-    return CoordinatorClient::Create(
-               {.address = absl::StrCat("127.0.0.1:", port_), .clock = clock})
+    return CoordinatorClient::Create({.address = address(), .clock = clock})
         .value();
   }
+  std::string address() const { return absl::StrCat("127.0.0.1:", port_); }
 
   // Another coordinator takes over: evaluations of earlier terms are refused.
   void TakeOver(uint64_t term) {
@@ -57,6 +57,11 @@ class FakeCoordinator final : public v1::CoordinatorService::Service {
     absl::MutexLock lock(&mu_);
     before_answer_ = std::move(call);
   }
+  // Called with every heartbeat, before it is answered.
+  void OnHeartbeat(std::function<void(const v1::HeartbeatRequest&)> call) {
+    absl::MutexLock lock(&mu_);
+    on_heartbeat_ = std::move(call);
+  }
   // {term, step} of each report that was taken.
   using Taken = std::vector<std::pair<uint64_t, int64_t>>;
   Taken taken() const {
@@ -69,6 +74,24 @@ class FakeCoordinator final : public v1::CoordinatorService::Service {
     return mu_.AwaitWithTimeout(absl::Condition(&aborted_), testing::kSoon);
   }
 
+  grpc::Status Register(grpc::ServerContext*, const v1::RegisterRequest*,
+                        v1::RegisterResponse* response) override {
+    response->set_incarnation(1);
+    response->set_heartbeat_ms(1000);
+    response->set_lease_ms(3000);
+    return grpc::Status::OK;
+  }
+  grpc::Status Heartbeat(grpc::ServerContext*,
+                         const v1::HeartbeatRequest* request,
+                         v1::HeartbeatResponse*) override {
+    std::function<void(const v1::HeartbeatRequest&)> call;
+    {
+      absl::MutexLock lock(&mu_);
+      call = on_heartbeat_;
+    }
+    if (call) call(*request);
+    return grpc::Status::OK;
+  }
   grpc::Status ReportEvaluation(
       grpc::ServerContext*, const v1::ReportEvaluationRequest* request,
       v1::ReportEvaluationResponse* response) override {
@@ -115,6 +138,8 @@ class FakeCoordinator final : public v1::CoordinatorService::Service {
   bool refuse_ ABSL_GUARDED_BY(mu_) = false;
   bool aborted_ ABSL_GUARDED_BY(mu_) = false;
   std::function<void()> before_answer_ ABSL_GUARDED_BY(mu_);
+  std::function<void(const v1::HeartbeatRequest&)> on_heartbeat_
+      ABSL_GUARDED_BY(mu_);
   Taken taken_ ABSL_GUARDED_BY(mu_);
   std::unique_ptr<grpc::Server> server_;
 };
