@@ -153,11 +153,20 @@ class Ends(Case):
     def test_the_weights_of_the_best_evaluation(self):
         """A full disk may have had no room for them, but others are wrong."""
         reference = REFERENCE._replace(best={"step": 28, "weights_sha256": "aa"})
-        run = self.finish(self.run_of(evaluate=28), best={"step": 28})
-        self.assertIsNone(self.wrong(run, reference))
+        for small_disk in [False, True]:
+            run = self.run_of(evaluate=28, small_disk=small_disk)
+            wrong = self.wrong(self.finish(run, best={"step": 28}), reference)
+            self.assertEqual(wrong is None, small_disk, wrong)
         own = {"step": 28, "weights_sha256": "bb"}
         run = self.finish(self.run_of(evaluate=28), best=own)
         self.assertIn("best", self.wrong(run, reference))
+
+    def test_a_program_with_nothing_left_to_train_evaluates_nothing(self):
+        for way, start in [("program", 600), ("train", 640), ("program", 640)]:
+            run = self.run_of(way=way)
+            self.finish(run, range(start + 1, 641), start_step=start, test={})
+            is_wrong = (way, start) != ("program", 640)
+            self.assertEqual("no evaluation" in str(self.wrong(run)), is_wrong)
 
     def test_a_half_written_file(self):
         run = self.finish(self.run_of())
