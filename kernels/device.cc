@@ -11,8 +11,6 @@ namespace tributary {
 // Defined in kernels/cuda, or in no_cuda.cc there in a build without CUDA.
 std::unique_ptr<Ops> CreateCudaOpsBeside(const Ops& ops, std::string* why_not);
 std::unique_ptr<DeviceEvent> CreateCudaEvent(Ops& ops, std::string* why_not);
-std::unique_ptr<PinnedMemory> PinCudaMemory(Ops& ops, void* memory,
-                                            size_t bytes);
 std::string CudaArithmeticOf(const Ops& ops);
 
 namespace {
@@ -59,10 +57,6 @@ std::unique_ptr<Ops> CreateOpsBeside(const Ops& ops, std::string* why_not) {
 std::unique_ptr<DeviceEvent> CreateDeviceEvent(Ops& ops, std::string* why_not) {
   if (ops.is_host()) return std::make_unique<HostEvent>();
   return CreateCudaEvent(ops, why_not);
-}
-
-std::unique_ptr<PinnedMemory> PinMemory(Ops& ops, void* memory, size_t bytes) {
-  return ops.is_host() ? nullptr : PinCudaMemory(ops, memory, bytes);
 }
 
 }  // namespace tributary

@@ -58,16 +58,4 @@ class DeviceEvent {
 // nullptr with the reason when the device has no room.
 std::unique_ptr<DeviceEvent> CreateDeviceEvent(Ops& ops, std::string* why_not);
 
-// Host memory that stays where it is in the machine's memory, so that CopyIn
-// and CopyOut go directly, without staging. Nobody may remap or free the memory
-// before the destructor.
-class PinnedMemory {
- public:
-  virtual ~PinnedMemory() = default;
-};
-// `memory` begins with a page and shares its last one with no other pinned
-// memory. Returns nullptr when the Ops are the host's or the driver does not
-// pin the memory; copies are then staged as before.
-std::unique_ptr<PinnedMemory> PinMemory(Ops& ops, void* memory, size_t bytes);
-
 }  // namespace tributary

@@ -3,10 +3,20 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <string>
 
 #include "kernels/device_status.h"
 
 namespace tributary {
+
+// Host memory that stays where it is in the machine's memory, so that CopyIn
+// and CopyOut go directly, without staging. Nobody may remap or free the memory
+// before the destructor.
+class PinnedMemory {
+ public:
+  virtual ~PinnedMemory() = default;
+};
 
 // A device and its memory.
 class MemoryOps {
@@ -23,6 +33,14 @@ class MemoryOps {
   // Both return when `host` may be reused; after CopyOut it is filled.
   virtual void CopyIn(void* device, const void* host, size_t bytes) = 0;
   virtual void CopyOut(void* host, const void* device, size_t bytes) = 0;
+  // `memory` begins with a page and shares its last one with no other pinned
+  // memory. Returns nullptr when there is nothing to pin, because device memory
+  // is host memory, or when the driver does not pin it; then `why_not` has the
+  // reason, and copies are staged.
+  virtual std::unique_ptr<PinnedMemory> Pin(void* /*memory*/, size_t /*bytes*/,
+                                            std::string* /*why_not*/) {
+    return nullptr;
+  }
   virtual void Fill(int64_t n, float value, float* y) = 0;
   virtual DeviceStatus Synchronize() = 0;
   // The first fault since the last Synchronize, without waiting. When a CopyOut

@@ -43,7 +43,8 @@ class PinnedPages {
       : data_(static_cast<float*>(
             std::aligned_alloc(kPage, (bytes + kPage - 1) / kPage * kPage))) {
     if (data_ == nullptr) std::abort();
-    pin_ = PinMemory(ops, data_, bytes);
+    std::string why_not;
+    pin_ = ops.Pin(data_, bytes, &why_not);
   }
   ~PinnedPages() {
     pin_ = nullptr;

@@ -32,6 +32,8 @@ class CudaOps final : public Ops {
 
   DeviceStatus Synchronize() override;
   DeviceStatus fault() const override { return fault_; }
+  std::unique_ptr<PinnedMemory> Pin(void* memory, size_t bytes,
+                                    std::string* why_not) override;
 
 #include "kernels/ops/overrides.inc"
 

@@ -2,7 +2,7 @@
 #include <cuda_runtime.h>
 
 #include "kernels/cuda/host/cuda_ops.h"
-#include "kernels/device.h"
+#include "kernels/cuda/host/cuda_status.h"
 
 namespace tributary {
 namespace {
@@ -18,15 +18,15 @@ class CudaPinnedMemory final : public PinnedMemory {
 
 }  // namespace
 
-std::unique_ptr<PinnedMemory> PinCudaMemory(Ops& ops, void* memory,
-                                            size_t bytes) {
-  const int device = static_cast<CudaOps&>(ops).device();
-  if (cudaSetDevice(device) == cudaSuccess &&
-      cudaHostRegister(memory, bytes, cudaHostRegisterPortable) ==
-          cudaSuccess) {
-    return std::make_unique<CudaPinnedMemory>(memory);
+std::unique_ptr<PinnedMemory> CudaOps::Pin(void* memory, size_t bytes,
+                                           std::string* why_not) {
+  cudaError_t error = cudaSetDevice(device_);
+  if (error == cudaSuccess) {
+    error = cudaHostRegister(memory, bytes, cudaHostRegisterPortable);
   }
+  if (error == cudaSuccess) return std::make_unique<CudaPinnedMemory>(memory);
   cudaGetLastError();  // the next launch must not report it
+  *why_not = CudaStatus(error).message();
   return nullptr;
 }
 

@@ -19,10 +19,6 @@ std::unique_ptr<DeviceEvent> CreateCudaEvent(Ops& /*ops*/,
   *why_not = "built without CUDA";
   return nullptr;
 }
-std::unique_ptr<PinnedMemory> PinCudaMemory(Ops& /*ops*/, void* /*memory*/,
-                                            size_t /*bytes*/) {
-  return nullptr;
-}
 std::string CudaArithmeticOf(const Ops& ops) { return ops.device_name(); }
 
 }  // namespace tributary

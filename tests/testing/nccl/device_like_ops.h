@@ -6,6 +6,8 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
+#include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -31,6 +33,7 @@ class DeviceLikeOps final : public CpuOps {
   // Makes the `nth` call from now (counted from 1) fail, and no other.
   void FailCopyOut(int nth) { copies_out_until_fault_ = nth; }
   void FailGrainSquares(int nth) { squares_until_fault_ = nth; }
+  void FailPins(const std::string& why) { pin_error_ = why; }
   void Fail() {
     absl::MutexLock lock(&mu_);
     if (fault_.ok()) fault_ = DeviceStatus::Error("unspecified launch failure");
@@ -60,6 +63,12 @@ class DeviceLikeOps final : public CpuOps {
       all.arrays.erase(reinterpret_cast<uintptr_t>(memory));
     }
     CpuOps::Free(memory);
+  }
+  std::unique_ptr<PinnedMemory> Pin(void* memory, size_t bytes,
+                                    std::string* why_not) override {
+    ExpectOnDevice(memory, bytes, false);
+    *why_not = pin_error_;
+    return pin_error_.empty() ? std::make_unique<PinnedMemory>() : nullptr;
   }
   void CopyIn(void* device, const void* host, size_t bytes) override {
     ExpectOnDevice(device, bytes, true);
@@ -139,6 +148,7 @@ class DeviceLikeOps final : public CpuOps {
     under_way_.clear();
   }
 
+  std::string pin_error_;  // set before other threads use this object
   std::atomic<int> copies_out_until_fault_ = 0;
   std::atomic<int> squares_until_fault_ = 0;
   mutable absl::Mutex mu_;

@@ -7,6 +7,7 @@
 
 #include "common/base/check.h"
 #include "common/status/status_macros.h"
+#include "spdlog/spdlog.h"
 #include "worker/rank/collective/device_fault.h"
 
 namespace tributary {
@@ -47,6 +48,7 @@ void ParameterServerSynchronizer::MakeCopies(
     const std::shared_ptr<SharedArena>& gradient_memory) {
   const ParameterSpecs& parameters = model_->parameters();
   const ParameterSpecs& planned = client_->partition().parameters();
+  std::string why_not;
   weights_.resize(planned.size());
   gradients_.resize(planned.size());
   TRIBUTARY_CHECK(place_in_plan_.size() == parameters.size());
@@ -62,10 +64,17 @@ void ParameterServerSynchronizer::MakeCopies(
     weights_[place] = copies_.emplace_back(size).data();
     // Gradients are not pinned: their arena may be remapped.
     if (SharedBuffer::HasPages(size)) {
-      pins_.push_back(PinMemory(*ops_, weights_[place], size * sizeof(float)));
+      pins_.push_back(
+          ops_->Pin(weights_[place], size * sizeof(float), &why_not));
     }
     gradients_[place] =
         copies_.emplace_back(size, /*stagger=*/0, gradient_memory).data();
+  }
+  if (!why_not.empty()) {
+    spdlog::warn(
+        "copies of weights to the device take several times as long, because "
+        "the driver does not pin their memory: {}",
+        why_not);
   }
 }
 

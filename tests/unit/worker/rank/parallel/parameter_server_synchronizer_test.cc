@@ -5,9 +5,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <numeric>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <utility>
@@ -15,7 +17,8 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-
+#include "spdlog/sinks/ostream_sink.h"
+#include "spdlog/spdlog.h"
 #include "tests/testing/nccl/device_like_ops.h"
 #include "tests/testing/status_matchers.h"
 #include "worker/train/model/model.h"
@@ -25,6 +28,7 @@ namespace {
 
 using ::testing::AnyOf;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::StatusIs;
 
@@ -124,16 +128,19 @@ class GatedEvent final : public DeviceEvent {
 // fails below.
 class ParameterServerSynchronizerTest : public ::testing::Test {
  protected:
-  ParameterServerSynchronizerTest() {
+  ParameterServerSynchronizerTest() { Open(/*width=*/4); }
+
+  void Open(int width) {
+    synchronizer_ = nullptr;
     v1::ModelSpec spec;
     for (int layer = 0; layer < 3; ++layer) {
       auto* linear = spec.add_sequential()->mutable_linear();
-      linear->set_in(4);
-      linear->set_out(4);
+      linear->set_in(width);
+      linear->set_out(width);
       linear->set_bias(false);
     }
     model_ =
-        *Model::Create(spec, {4}, {.ops = &ops_, .max_rows = 1, .seed = 1});
+        *Model::Create(spec, {width}, {.ops = &ops_, .max_rows = 1, .seed = 1});
     std::vector<int> places(model_->parameters().size());
     std::iota(places.begin(), places.end(), 0);
     ParameterServerSynchronizer::Options options;
@@ -174,6 +181,23 @@ class ParameterServerSynchronizerTest : public ::testing::Test {
       SharedArena::Create(4096).value();
   std::unique_ptr<ParameterServerSynchronizer> synchronizer_;
 };
+
+// Copies through buffers are right, but slow.
+TEST_F(ParameterServerSynchronizerTest, WeightsThatCannotBePinnedAreTold) {
+  std::ostringstream log;
+  const auto before = spdlog::default_logger();
+  spdlog::set_default_logger(std::make_shared<spdlog::logger>(
+      "", std::make_shared<spdlog::sinks::ostream_sink_mt>(log)));
+  Open(/*width=*/96);
+  const std::string nothing = log.str();
+  ops_.FailPins("the limit of locked memory");
+  Open(/*width=*/96);
+  spdlog::set_default_logger(before);
+  EXPECT_EQ(nothing, "");
+  const std::string text = log.str();
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1) << "not for each";
+  EXPECT_THAT(text, HasSubstr("the limit of locked memory"));
+}
 
 TEST_F(ParameterServerSynchronizerTest, EveryGradientLeavesOnceItIsThere) {
   TRIBUTARY_EXPECT_OK(Step(1));
