@@ -48,6 +48,10 @@ class CheckpointLedger {
   // stay if they are complete or may still become so.
   void Add(const CheckpointWriter& writer, const v1::CheckpointReport& report);
 
+  // The member has reported its checkpoints up to this step, to an earlier
+  // coordinator at least.
+  void Pass(const CheckpointWriter& writer, int64_t step);
+
   // The oldest step that has all files but no manifest; nullopt if there is
   // none. If servers write shards, the files of ranks are residuals.
   struct Complete {
@@ -69,7 +73,6 @@ class CheckpointLedger {
 
   // True while this step's checkpoint, which is due, may still become complete.
   bool Awaits(int64_t step) const;
-  bool AwaitsBest() const { return Awaits(best_step_); }
   // Like Awaits, for any step up to `last_step`, when a checkpoint is due every
   // `every_steps` steps.
   bool AwaitsAny(int64_t last_step, int64_t every_steps) const;

@@ -66,6 +66,9 @@ uint32_t JobCheckpoints::Take(const v1::HeartbeatRequest& request, bool saved,
               report.error().substr(0, CheckpointLedger::kMaxTextBytes))};
     }
   }
+  if (state_.InForce(request.plan_epoch())) {
+    ledger_.Pass(writer, request.checkpointed_step());
+  }
   uint32_t decided = 0;
   for (int i = 0; saved && i < count; ++i, ++decided) {
     const v1::CheckpointReport& report = request.checkpoints(i);
@@ -180,10 +183,10 @@ bool JobCheckpoints::WritesAtEnd() const {
                                state_.final_step());
 }
 
-bool JobCheckpoints::Awaits(int64_t last_step) const {
+bool JobCheckpoints::Awaits(int64_t last_step, int64_t best_step) const {
   if (state_.plan() == nullptr) return false;
   if (WritesAtEnd() && ledger_.Awaits(state_.final_step())) return true;
-  if (ledger_.AwaitsBest()) return true;
+  if (ledger_.Awaits(best_step)) return true;
   const int64_t every = state_.options().job.checkpoint().every_steps();
   return every > 0 && ledger_.AwaitsAny(last_step, every);
 }

@@ -73,8 +73,8 @@ class JobCheckpoints {
   // requires one.
   bool WritesAtEnd() const;
   // Whether a checkpoint up to this step, which all workers have finished, or
-  // that of the best weights may still become complete.
-  bool Awaits(int64_t last_step) const;
+  // that of the best weights (0: none are kept) may still become complete.
+  bool Awaits(int64_t last_step, int64_t best_step) const;
   const CheckpointLedger& ledger() const { return ledger_; }
   std::vector<std::string> TakeNotices() { return ledger_.TakeNotices(); }
   // Seconds that each checkpoint took, measured at its slowest writer.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/job/job_evaluations.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -63,9 +64,7 @@ absl::Status JobEvaluations::Report(const v1::ReportEvaluationRequest& request,
   }
   TRIBUTARY_RETURN_IF_ERROR(reports_.evaluations().Add(request));
   Decide();
-  if (IsComplete(request.step())) {
-    decisions_.Stand(request.step(), clock_->NowMicros());
-  }
+  TellStanding();
   return absl::OkStatus();
 }
 
@@ -92,10 +91,18 @@ bool JobEvaluations::IsComplete(int64_t step) const {
 absl::Status JobEvaluations::Stand(const v1::AwaitEvaluationRequest& request) {
   TRIBUTARY_RETURN_IF_ERROR(state_.CheckWorker(
       request.rank(), request.incarnation(), request.plan_epoch()));
-  if (IsComplete(request.step())) {
-    decisions_.Stand(request.step(), clock_->NowMicros());
-  }
+  const bool same_plan = awaited_epoch_ == request.plan_epoch();
+  awaited_step_ =
+      same_plan ? std::max(awaited_step_, request.step()) : request.step();
+  awaited_epoch_ = request.plan_epoch();
+  TellStanding();
   return absl::OkStatus();
+}
+
+void JobEvaluations::TellStanding() {
+  if (state_.InForce(awaited_epoch_) && IsComplete(awaited_step_)) {
+    decisions_.Stand(awaited_step_, clock_->NowMicros());
+  }
 }
 
 absl::StatusOr<v1::AwaitEvaluationResponse> JobEvaluations::Answer(

@@ -58,6 +58,8 @@ class JobEvaluations {
  private:
   // Takes the evaluations that are complete now.
   void Decide();
+  // Tells decisions_ that the ranks stand, if they do.
+  void TellStanding();
   bool IsComplete(int64_t step) const;
   std::string Set() const;
 
@@ -66,6 +68,11 @@ class JobEvaluations {
   const Clock* const clock_;
   EvaluationDecisions decisions_;
   EvaluationSaver saver_;
+  // The last evaluation that a rank waits for, and its plan. The parts of an
+  // evaluation may be those of an earlier plan: they do not say where the ranks
+  // are.
+  int64_t awaited_step_ = 0;
+  uint64_t awaited_epoch_ = 0;
 };
 
 }  // namespace tributary

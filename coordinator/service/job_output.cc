@@ -90,7 +90,8 @@ std::string JobOutput::CheckpointDirectoryAtEnd() const {
 bool JobOutput::CheckpointOpen() const {
   absl::MutexLock lock(&job_.mu);
   return job_.core.checkpoints().Awaits(
-      job_.core.reports().progress().merged_step());
+      job_.core.reports().progress().merged_step(),
+      job_.core.evaluations().decisions().kept_step());
 }
 
 bool JobOutput::ReadyToSave(v1::Plan* plan, int64_t* step) const {

@@ -19,9 +19,10 @@ constexpr absl::Duration kReportInterval = absl::Milliseconds(500);
 void Cut(const WantedCut& wanted, Member& member, DrivenServer& server,
          int64_t* last_cut) {
   if (wanted.step <= *last_cut) return;
+  const absl::Status cut = server.CutAll(wanted.step, wanted.best);
+  if (absl::IsUnavailable(cut)) return;  // tried again
   *last_cut = wanted.step;
-  if (const absl::Status cut = server.CutAll(wanted.step, wanted.best);
-      !cut.ok()) {
+  if (!cut.ok()) {
     spdlog::warn("there is no checkpoint of step {}: {}", wanted.step,
                  std::string(cut.message()));
   }

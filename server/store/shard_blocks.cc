@@ -73,10 +73,13 @@ absl::Status ShardBlocks::CutAll(int64_t steps) {
   }
   for (auto& block : blocks_) {
     absl::MutexLock lock(&block->mu);
-    if (block->version() != count_.VersionAfter(steps)) {
-      return absl::FailedPreconditionError(
+    const int64_t wanted = count_.VersionAfter(steps);
+    if (block->version() != wanted) {
+      const std::string why =
           absl::StrCat("block ", block->block().index, " has version ",
-                       block->version(), "; wanted that after step ", steps));
+                       block->version(), "; wanted that after step ", steps);
+      return block->version() < wanted ? absl::UnavailableError(why)
+                                       : absl::FailedPreconditionError(why);
     }
     CutLocked(*block, steps);
   }

@@ -79,8 +79,8 @@ class ShardBlocks {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mu);
   // Hands over a snapshot of every block after `steps` steps, which all workers
   // have finished, while none begins another. A block whose snapshot was taken
-  // is passed over. FailedPrecondition: a block is of another version, or the
-  // plan writes no checkpoints.
+  // is passed over. Unavailable: a block has not reached this step yet.
+  // FailedPrecondition: a block is past it, or the plan writes no checkpoints.
   absl::Status CutAll(int64_t steps);
 
   // Fills every block with its values after each rank's first `contributions`.

@@ -42,6 +42,7 @@ class CheckpointReports {
     }
     pending_.push_back(report);
     untold_ = true;
+    newest_ = {report.plan_epoch(), report.step()};
   }
   // The step of the best weights so far.
   void SetBest(int64_t step) { best_step_ = step; }
@@ -51,6 +52,9 @@ class CheckpointReports {
     untold_ = false;
     for (const v1::CheckpointReport& report : pending_) {
       *request->add_checkpoints() = report;
+    }
+    if (newest_.plan_epoch == request->plan_epoch()) {
+      request->set_checkpointed_step(newest_.step);
     }
   }
   // The coordinator has taken the first `taken` reports of this heartbeat. Some
@@ -68,9 +72,15 @@ class CheckpointReports {
   }
 
  private:
+  struct Newest {
+    uint64_t plan_epoch = 0;
+    int64_t step = 0;
+  };
+
   std::deque<v1::CheckpointReport> pending_;
   bool untold_ = false;
   int64_t best_step_ = 0;  // 0: none
+  Newest newest_;          // report that was added
 };
 
 }  // namespace tributary

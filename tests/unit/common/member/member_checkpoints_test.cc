@@ -55,6 +55,23 @@ TEST(MemberCheckpointsTest, ReportsOfCheckpointsThatWaitAreBounded) {
       << "the newest is always told";
 }
 
+TEST(MemberCheckpointsTest, TheLastReportOfThePlanIsToldAfterItWasTaken) {
+  MemberState state(v1::ROLE_SERVER, Place(), "c:1", 30 * kSecond, 0);
+  state.OnPlan(2, 0);
+  EXPECT_EQ(state.NextHeartbeat().checkpointed_step(), 0);
+  v1::CheckpointReport report;
+  report.set_plan_epoch(2);
+  report.set_step(8);
+  state.ReportCheckpoint(report);
+  v1::HeartbeatResponse answer = Answer(v1::JOB_PHASE_RUNNING);
+  answer.set_checkpoints_taken(1);
+  state.OnAnswer(state.NextHeartbeat(), answer, 1);
+  EXPECT_EQ(state.NextHeartbeat().checkpoints_size(), 0);
+  EXPECT_EQ(state.NextHeartbeat().checkpointed_step(), 8);
+  state.OnPlan(3, 0);
+  EXPECT_EQ(state.NextHeartbeat().checkpointed_step(), 0);
+}
+
 TEST(MemberCheckpointsTest, TheReportOfTheBestWeightsIsNotLeftOut) {
   MemberState state(v1::ROLE_SERVER, Place(), "c:1", 30 * kSecond, 0);
   v1::HeartbeatResponse answer = Answer(v1::JOB_PHASE_RUNNING);

@@ -307,6 +307,18 @@ TEST(CheckpointLedgerTest, TheErrorIsThatOfTheNewestCheckpoint) {
   EXPECT_EQ(ledger.error(), "");
 }
 
+TEST(CheckpointLedgerTest, WhatAnEarlierCoordinatorHeardIsPassed) {
+  CheckpointLedger ledger;
+  ledger.Begin(0, {kServer0, kServer1});
+  ledger.Add(kServer0, Written(10, "zero"));
+  ledger.Pass(kServer2, 20);  // writes none
+  EXPECT_TRUE(ledger.Awaits(10));
+  ledger.Pass(kServer1, 20);
+  EXPECT_FALSE(ledger.Awaits(10));
+  EXPECT_FALSE(ledger.Awaits(20));
+  EXPECT_THAT(ledger.TakeFailed(), ElementsAre(10));
+}
+
 TEST(CheckpointLedgerTest, ThatOfTheBestWeightsIsNotTheOneThatFails) {
   CheckpointLedger ledger;
   ledger.Begin(0, {kServer0, kServer1});

@@ -28,6 +28,14 @@ class JobEvaluationsTest : public JobSavingTest {
     control_->AllowStart("checkpoints");
     JobSavingTest::Begin();
   }
+  absl::Status Await(int64_t step) {
+    v1::AwaitEvaluationRequest request;
+    request.set_rank(0);
+    request.set_incarnation(workers_[0].incarnation());
+    request.set_plan_epoch(1);
+    request.set_step(step);
+    return control_->calls().AwaitEvaluation(request).status();
+  }
   v1::ReportEvaluationRequest Part(int rank, int64_t step, uint64_t term) {
     v1::ReportEvaluationRequest request;
     request.set_rank(static_cast<uint32_t>(rank));
@@ -81,6 +89,9 @@ TEST_F(JobEvaluationsTest, TheEndWaitsForThoseOfTheBestWeights) {
   Begin(/*stop_after=*/0);
   ASSERT_TRUE(Evaluate(1, 3).ok());
   v1::HeartbeatRequest server = Beat(v1::ROLE_SERVER, server_);
+  EXPECT_EQ(control_->calls().Heartbeat(server)->cut_step(), 0)
+      << "the parts may be those of an earlier plan";
+  EXPECT_FALSE(Await(1).ok());
   const auto wanted = control_->calls().Heartbeat(server);
   ASSERT_TRUE(wanted.ok());
   EXPECT_EQ(wanted->cut_step(), 1);
@@ -95,6 +106,24 @@ TEST_F(JobEvaluationsTest, TheEndWaitsForThoseOfTheBestWeights) {
   ASSERT_TRUE(pending.has_value());
   EXPECT_TRUE(
       control_->output().ManifestWritten(*pending, "folder", absl::OkStatus()));
+  EXPECT_FALSE(control_->output().CheckpointOpen());
+}
+
+// Although no writer has told the new coordinator anything yet; and not if the
+// writer has told the old one that it has no file.
+TEST_F(JobEvaluationsTest, AfterATakeoverTheEndWaitsForThoseOfTheBestWeights) {
+  options_.state.job.mutable_evaluation()->set_keep_best(true);
+  options_.state.job.mutable_checkpoint()->set_at_end(false);
+  Begin(/*stop_after=*/0);
+  ASSERT_TRUE(Evaluate(1, 3).ok());
+  EXPECT_FALSE(Await(1).ok());
+  TakeOver();
+  EXPECT_TRUE(control_->output().CheckpointOpen());
+  v1::HeartbeatRequest server = Beat(v1::ROLE_SERVER, server_);
+  ASSERT_TRUE(control_->calls().Heartbeat(server).ok());
+  EXPECT_TRUE(control_->output().CheckpointOpen());
+  server.set_checkpointed_step(1);
+  ASSERT_TRUE(control_->calls().Heartbeat(server).ok());
   EXPECT_FALSE(control_->output().CheckpointOpen());
 }
 
