@@ -83,8 +83,9 @@ absl::StatusOr<std::unique_ptr<JobRun>> JobRun::Start(
   if (!run->options_.job.checkpoint().directory().empty()) {
     TRIBUTARY_RETURN_IF_ERROR(run->ClaimCheckpoints(begins));
     if (!earlier && !begins) {
-      TRIBUTARY_RETURN_IF_ERROR(
-          run->checkpoints_.CheckNothingLater(run->CheckpointDirectory()));
+      TRIBUTARY_RETURN_IF_ERROR(run->checkpoints_.CheckNothingElse(
+          run->CheckpointDirectory(),
+          run->coordinator_->control().output().BestStep()));
     }
   }
   TRIBUTARY_RETURN_IF_ERROR(run->OpenDirectory(std::move(directory)));

@@ -15,6 +15,7 @@
 #include "common/checkpoint/checkpoint_directory.h"
 #include "common/checkpoint/checkpoint_reader.h"
 #include "common/checkpoint/files/folder_name.h"
+#include "common/checkpoint/manifest.h"
 #include "common/files/file_status.h"
 #include "common/job/job_difference.h"
 #include "common/model_record/run_weights.h"
@@ -37,6 +38,14 @@ bool HasOtherModel(const v1::JobSpec& before, const v1::JobSpec& now) {
         return absl::StartsWith(difference.key, "model.") &&
                !absl::StartsWith(difference.key, "model.initialize") &&
                !absl::StrContains(difference.key, "dropout");
+      });
+}
+
+bool HaveSameFiles(const CheckpointInfo& one, const CheckpointInfo& other) {
+  return absl::c_equal(
+      FilesOf(one.manifest), FilesOf(other.manifest),
+      [](const v1::CheckpointFile& a, const v1::CheckpointFile& b) {
+        return a.SerializeAsString() == b.SerializeAsString();
       });
 }
 
@@ -101,9 +110,29 @@ absl::Status RunCheckpoints::Claim(const std::string& directory,
   return CheckLineage(directory, lineage, begins);
 }
 
-absl::Status RunCheckpoints::CheckNothingLater(
-    const std::string& directory) const {
+fs::path RunCheckpoints::Source(int64_t step) const {
+  const fs::path start = start_.restore_from;
+  return step == start_.step ? start
+                             : start.parent_path() / CheckpointFolderName(step);
+}
+
+absl::Status RunCheckpoints::CheckNothingElse(const std::string& directory,
+                                              int64_t best) const {
   if (directory.empty()) return absl::OkStatus();  // the job writes none
+  for (const int64_t step : {best, start_.step}) {
+    const CheckpointInfo there = ReadCheckpointInfo(
+        absl::StrCat(directory, "/", CheckpointFolderName(step)));
+    const std::string from = Source(step).string();
+    const CheckpointInfo wanted = ReadCheckpointInfo(from);
+    if (!there.complete() || !wanted.complete() ||
+        HaveSameFiles(there, wanted)) {
+      continue;
+    }
+    return absl::FailedPreconditionError(absl::StrCat(
+        there.path, " is not the checkpoint ", from,
+        ", which this run needs in its place: give this run a folder of its "
+        "own with --set checkpoint.directory=FOLDER"));
+  }
   TRIBUTARY_ASSIGN_OR_RETURN(const std::vector<CheckpointInfo> found,
                              ListCheckpoints(directory));
   for (const CheckpointInfo& info : found) {
@@ -128,35 +157,30 @@ absl::Status RunCheckpoints::CheckNothingLater(
 
 absl::Status RunCheckpoints::Resume(const std::string& directory,
                                     uint64_t lineage, int64_t best) {
-  const fs::path from = start_.restore_from;
-  if (best > 0) {
-    const bool begins_with_it = best == start_.step;
-    TRIBUTARY_RETURN_IF_ERROR(Bring(
-        begins_with_it ? from : from.parent_path() / CheckpointFolderName(best),
-        best, directory));
-  }
-  // A run that ends before its first checkpoint can be resumed as well.
-  if (job_.checkpoint().every_steps() > 0 || job_.checkpoint().at_end()) {
-    const absl::Status brought = Bring(from, start_.step, directory);
-    if (!brought.ok()) console_.Note(brought.message());
-  }
+  if (best > 0) TRIBUTARY_RETURN_IF_ERROR(Bring(best, directory));
+  // A run that ends before its first checkpoint can be resumed as well, and the
+  // weights that it starts with may be the best.
+  const absl::Status brought = Bring(start_.step, directory);
+  if (!brought.ok()) console_.Note(brought.message());
   TRIBUTARY_RETURN_IF_ERROR(
       RemoveCheckpointsAfter(directory, start_.step, lineage));
   return PruneCheckpoints(directory, job_.checkpoint().keep(),
                           {lineage, "", best});
 }
 
-absl::Status RunCheckpoints::Bring(const fs::path& from, int64_t step,
-                                   const std::string& directory) {
+absl::Status RunCheckpoints::Bring(int64_t step, const std::string& directory) {
   const std::string name = CheckpointFolderName(step);
-  const fs::path to = fs::path(directory) / name;
+  const fs::path from = Source(step), to = fs::path(directory) / name;
   std::error_code error;
-  if (fs::exists(to, error)) return absl::OkStatus();  // the same directory
+  if (ReadCheckpointInfo(to.string()).complete()) {
+    return absl::OkStatus();  // the same directory, or see CheckNothingElse
+  }
   if (!ReadCheckpointInfo(from.string()).complete()) {
     console_.Note(absl::StrCat("the best weights so far, of step ", step,
                                ", are not at ", from.string()));
     return absl::OkStatus();
   }
+  fs::remove_all(to, error);  // incomplete
   const fs::path part = fs::path(directory) / (name + ".part");
   fs::remove_all(part, error);
   fs::create_directories(directory, error);

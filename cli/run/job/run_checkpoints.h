@@ -40,8 +40,10 @@ class RunCheckpoints {
                      bool begins);
   // FailedPrecondition, with advice: the directory of a resumed run holds an
   // intact checkpoint of a later step than the run begins with, which Resume
-  // would remove.
-  absl::Status CheckNothingLater(const std::string& directory) const;
+  // would remove, or another run's of a step that Resume brings. `best`: as for
+  // Resume.
+  absl::Status CheckNothingElse(const std::string& directory,
+                                int64_t best) const;
   bool claimed() const { return claim_ != nullptr; }
   void Release() { claim_.reset(); }
   // Prepares the directory of a resumed run: takes over the checkpoint that the
@@ -58,9 +60,10 @@ class RunCheckpoints {
   SavedBest SaveBest(const JobTotals::Best& best, const std::string& run) const;
 
  private:
+  // The checkpoint that the run starts from, or one of an earlier step.
+  std::filesystem::path Source(int64_t step) const;
   // Copies the checkpoint of this step into the directory.
-  absl::Status Bring(const std::filesystem::path& from, int64_t step,
-                     const std::string& directory);
+  absl::Status Bring(int64_t step, const std::string& directory);
 
   const v1::JobSpec& job_;
   const JobStart& start_;

@@ -187,6 +187,23 @@ TEST_F(EarlyStoppingTest, TheBestMustBeAtHand) {
   EXPECT_EQ(Read("kept/best.safetensors"), Read("run/weights.safetensors"));
 }
 
+// The checkpoint of step 25 was written before that step was evaluated, and no
+// rule leaves another one.
+TEST_F(EarlyStoppingTest, TheWeightsOfTheStartMayBeTheBest) {
+  auto train = Train("run", {"--set", "training.epochs=2", "--set",
+                             "checkpoint={every_steps: 25, keep: 2}"});
+  ASSERT_EQ(train->Wait(kSoon), 0) << train->output();
+  auto resumed = Start({"tributary", "train", "--resume",
+                        "run/checkpoints/step-000000000025", "--run-dir",
+                        "resumed", "--set", "evaluation.keep_best=true",
+                        "--set", "checkpoint={every_steps: 0, at_end: false}",
+                        "--set", "training.optimizer.adam.learning_rate=1"});
+  ASSERT_EQ(resumed->Wait(kSoon), 0) << resumed->output();
+  EXPECT_EQ(Summary("resumed")["best"]["step"], 25);
+  EXPECT_EQ(Read("resumed/best.safetensors"),
+            Exported("run/checkpoints/step-000000000025"));
+}
+
 // A lower loss on other rows does not count as better.
 TEST_F(EarlyStoppingTest, TheBestBeginsAnewWithOtherSamples) {
   std::vector<std::string> words = kBest;

@@ -65,6 +65,14 @@ TEST_F(ResumeTest, ASharedDirectoryIsGoneOnFromAtItsNewestIntactCheckpoint) {
   EXPECT_EQ(Resume(early, "third", {"--set", "checkpoint.directory=own"}), 0)
       << output_;
   EXPECT_TRUE(fs::exists(Path("own/step-000000000016")));
+  // It has another checkpoint of the step that this run starts from.
+  const std::vector<std::string> own = {"--set", "checkpoint.directory=own",
+                                        "--set", "training.epochs=3"};
+  EXPECT_EQ(Resume(newest, "fifth", own), 2);
+  EXPECT_THAT(output_,
+              HasSubstr("own/step-000000000016 is not the checkpoint " +
+                        newest + ", which this run needs"));
+  EXPECT_FALSE(fs::exists(Path("fifth")));
   ASSERT_TRUE(fs::exists(newest + "/manifest.ckpt"));
   for (const char* step : {"8", "12", "16"}) {
     FlipByte(
