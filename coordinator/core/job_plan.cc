@@ -287,6 +287,11 @@ void JobPlan::Publish(const Membership& membership, const std::string& host) {
   if (SharesDirectory(membership, host)) {
     plan.set_checkpoint_directory(checkpoint_directory_);
   }
+  const v1::EvaluationSpec& evaluation = job_.evaluation();
+  if (SyncTraitsOf(job_).mode == ApplyMode::kSeparate && !course_.empty() &&
+      (evaluation.keep_best() || evaluation.stop_after() > 0)) {
+    CourseToProto(course_, plan.mutable_course());
+  }
   plan_ = std::make_shared<const v1::Plan>(std::move(plan));
   ++large_revision_;
 }

@@ -92,7 +92,9 @@ void JobCore::BeginPlan() {
   if (state_.plan() == nullptr || state_.plan()->epoch() == begun_epoch_) {
     return;
   }
-  begun_epoch_ = state_.plan()->epoch();
+  if (std::exchange(begun_epoch_, state_.plan()->epoch()) > 0) {
+    evaluations_.GoBack();
+  }
   checkpoints_.BeginPlan();
   rendezvous_.Begin(begun_epoch_);
   ending_.BeginPlan();

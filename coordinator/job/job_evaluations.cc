@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/job/job_options.h"
 #include "common/status/status_macros.h"
 
 namespace tributary {
@@ -31,6 +32,14 @@ void JobEvaluations::Begin() {
     reports_.evaluations().GoOnAfter(evaluation);
   }
   decisions_.Restore({}, manifest->evaluations());
+}
+
+// Where timing decides, the steps after the restore point end with other
+// weights now.
+void JobEvaluations::GoBack() {
+  if (SyncTraitsOf(state_.options().job).mode == ApplyMode::kSeparate) {
+    decisions_.GoBack(state_.plan()->start_step());
+  }
 }
 
 void JobEvaluations::Restore(const std::vector<EvaluationRecord>& evaluations,

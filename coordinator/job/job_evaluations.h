@@ -25,6 +25,8 @@ class JobEvaluations {
   // Begins a new job: it continues after the evaluations of the checkpoint from
   // which it starts, if they are of the same set.
   void Begin();
+  // A new plan has replaced one that this coordinator has seen.
+  void GoBack();
   // Continues after the evaluations of an earlier coordinator, which `reports`
   // must know already.
   void Restore(const std::vector<EvaluationRecord>& evaluations,

@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "common/base/evaluation_steps.h"
 #include "common/job/job_options.h"
 #include "common/job/learning_rate_schedule.h"
 #include "common/status/status_macros.h"
@@ -11,15 +12,28 @@
 namespace tributary {
 namespace {
 
-std::unique_ptr<SyncPolicy> MakePolicy(const v1::JobSpec& job) {
+// The steps with a checkpoint, and those after which the ranks wait for a
+// decision: the weights that they evaluate are those that are kept.
+Barrier MakeBarrier(const v1::JobSpec& job, DataCourse course) {
+  return [checkpoint = job.checkpoint().every_steps(),
+          evaluation = job.evaluation().every_steps(),
+          course = std::move(course)](int64_t finished) {
+    if (checkpoint > 0 && finished % checkpoint == 0) return true;
+    return !course.empty() &&
+           EvaluationSteps{course, evaluation}.Includes(finished);
+  };
+}
+
+std::unique_ptr<SyncPolicy> MakePolicy(const v1::JobSpec& job,
+                                       DataCourse course) {
   const v1::SyncSpec& sync = job.strategy().parameter_server().sync();
-  const int64_t barrier = job.checkpoint().every_steps();
+  Barrier barrier = MakeBarrier(job, std::move(course));
   switch (sync.kind_case()) {
     case v1::SyncSpec::kSsp:
       return std::make_unique<StaleSynchronous>(sync.ssp().staleness(),
-                                                barrier);
+                                                std::move(barrier));
     case v1::SyncSpec::kAsync:
-      return std::make_unique<Asynchronous>(barrier);
+      return std::make_unique<Asynchronous>(std::move(barrier));
     case v1::SyncSpec::kBsp:
     case v1::SyncSpec::kLocalSgd:
     case v1::SyncSpec::KIND_NOT_SET:
@@ -42,7 +56,8 @@ NonFiniteAction NonFiniteActionOf(v1::NonFinite nonfinite) {
 }  // namespace
 
 absl::StatusOr<ShardTraining> MakeTraining(const v1::JobSpec& job,
-                                           int64_t total_steps) {
+                                           int64_t total_steps,
+                                           DataCourse course) {
   const bool local_sgd = SyncTraitsOf(job).updates_locally;
   ShardTraining training;
   training.optimizer = ServerOptimizerOptionsOf(job);
@@ -65,7 +80,7 @@ absl::StatusOr<ShardTraining> MakeTraining(const v1::JobSpec& job,
     }
   }
   if (!local_sgd) training.clip_norm = job.training().clip_norm();
-  training.policy = MakePolicy(job);
+  training.policy = MakePolicy(job, std::move(course));
   const v1::SyncSpec& sync = job.strategy().parameter_server().sync();
   training.scale_by_staleness =
       sync.ssp().scale_by_staleness() || sync.async().scale_by_staleness();

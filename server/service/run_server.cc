@@ -16,6 +16,7 @@
 #include "common/checkpoint/restore.h"
 #include "common/host/address.h"
 #include "common/host/memory/available_memory.h"
+#include "common/job/job_course.h"
 #include "common/job/job_options.h"
 #include "common/member/leave_on_signal.h"
 #include "common/member/member.h"
@@ -56,8 +57,11 @@ class Service final : public DrivenServer {
                                MakePartitionPlan(plan));
     ShardSetup setup;
     setup.shard = static_cast<int>(member_->index());
-    TRIBUTARY_ASSIGN_OR_RETURN(setup.training,
-                               MakeTraining(job(), plan.total_steps()));
+    TRIBUTARY_ASSIGN_OR_RETURN(DataCourse course,
+                               CourseFromProto(plan.course()));
+    TRIBUTARY_ASSIGN_OR_RETURN(
+        setup.training,
+        MakeTraining(job(), plan.total_steps(), std::move(course)));
     setup.ops = ops_;
     setup.trace = member_->trace();
     setup.shares_memory = StrategyOf(job()).transport != Transport::kGrpc;

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <utility>
 
 #include "common/base/mutation.h"
 #include "server/sync/vector_clock.h"
@@ -59,21 +61,23 @@ class BulkSynchronous final : public SyncPolicy {
   const int backup_workers_;
 };
 
+// True when all workers meet after `finished` steps: none reads weights before
+// all have contributed, which makes a consistent snapshot. Null: they never do.
+using Barrier = std::function<bool(int64_t finished)>;
+
 // Stale synchronous parallel (Ho et al., NIPS 2013): the fastest worker stays
 // within `staleness` steps of the slowest, so weights lack at most the
-// contributions of the last `staleness` steps. After every `barrier_steps`
-// steps (0: never) all workers meet at a barrier: no worker reads before all
-// have contributed, which makes a consistent snapshot.
+// contributions of the last `staleness` steps.
 class StaleSynchronous final : public SyncPolicy {
  public:
-  explicit StaleSynchronous(int64_t staleness, int64_t barrier_steps = 0)
-      : staleness_(staleness), barrier_steps_(barrier_steps) {}
+  explicit StaleSynchronous(int64_t staleness, Barrier barrier = nullptr)
+      : staleness_(staleness), barrier_(std::move(barrier)) {}
 
   bool gathers() const override { return false; }
   std::optional<int64_t> staleness_bound() const override { return staleness_; }
   bool MayApply(const VectorClock&, int64_t) const override { return true; }
   bool MayPull(const VectorClock& clock, int64_t finished) const override {
-    const bool barrier = barrier_steps_ > 0 && finished % barrier_steps_ == 0;
+    const bool barrier = barrier_ && barrier_(finished);
     const int64_t bound =
         staleness_ + (TRIBUTARY_MUTATED("staleness-plus-one") ? 1 : 0);
     return clock.Min() >= finished - (barrier ? 0 : bound);
@@ -81,14 +85,14 @@ class StaleSynchronous final : public SyncPolicy {
 
  private:
   const int64_t staleness_;
-  const int64_t barrier_steps_;
+  const Barrier barrier_;
 };
 
 // Workers wait for each other only at the barriers.
 class Asynchronous final : public SyncPolicy {
  public:
-  explicit Asynchronous(int64_t barrier_steps = 0)
-      : barrier_steps_(barrier_steps) {}
+  explicit Asynchronous(Barrier barrier = nullptr)
+      : barrier_(std::move(barrier)) {}
 
   bool gathers() const override { return false; }
   std::optional<int64_t> staleness_bound() const override {
@@ -96,12 +100,11 @@ class Asynchronous final : public SyncPolicy {
   }
   bool MayApply(const VectorClock&, int64_t) const override { return true; }
   bool MayPull(const VectorClock& clock, int64_t finished) const override {
-    return barrier_steps_ == 0 || finished % barrier_steps_ != 0 ||
-           clock.Min() >= finished;
+    return !barrier_ || !barrier_(finished) || clock.Min() >= finished;
   }
 
  private:
-  const int64_t barrier_steps_;
+  const Barrier barrier_;
 };
 
 }  // namespace tributary

@@ -49,7 +49,8 @@ std::unique_ptr<SyncPolicy> PolicyOf(int choice) {
     case 1:
       return std::make_unique<BulkSynchronous>(/*backup_workers=*/1);
     case 2:
-      return std::make_unique<StaleSynchronous>(1, /*barrier_steps=*/4);
+      return std::make_unique<StaleSynchronous>(
+          1, [](int64_t finished) { return finished % 4 == 0; });
     default:
       return std::make_unique<Asynchronous>();
   }

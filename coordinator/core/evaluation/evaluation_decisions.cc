@@ -103,6 +103,15 @@ void EvaluationDecisions::Restore(const std::vector<EvaluationRecord>& records,
   for (; next != records.end(); ++next) Count(*next);
 }
 
+void EvaluationDecisions::GoBack(int64_t step) {
+  while (!entries_.empty() && entries_.back().evaluation.step > step) {
+    entries_.pop_back();
+  }
+  const Entry kept = entries_.empty() ? Entry() : entries_.back();
+  best_.Restore(kept.best_step, kept.best_value, kept.since_best);
+  newest_ = kept.newest;
+}
+
 std::string EvaluationDecisions::SetBasis(uint32_t basis) {
   const std::string metric = std::exchange(other_metric_, "");
   const bool other = basis != 0 && basis_ != 0 && basis_ != basis;

@@ -44,6 +44,11 @@ class EvaluationDecisions {
   void Restore(const std::vector<EvaluationRecord>& records,
                const SavedEvaluations& saved);
 
+  // Everybody goes back to `step` and computes other weights than before after
+  // it: the evaluations of later steps no longer count, and none of these steps
+  // is evaluated again.
+  void GoBack(int64_t step);
+
   // Sets the basis (EvaluationBasis) of evaluations from now on. If earlier
   // ones had another basis, the search for the best begins anew. Returns a
   // message about that; empty: there is nothing to say. Basis 0 is unknown and

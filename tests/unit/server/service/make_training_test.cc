@@ -100,5 +100,25 @@ TEST(MakeTrainingTest, UnderLocalSgdAllGroupsHaveTheOuterOptimizer) {
   EXPECT_TRUE(training->groups[1].frozen);
 }
 
+// The weights that are evaluated there are those of the snapshot.
+TEST(MakeTrainingTest, WorkersMeetAtCheckpointsAndAtTheCoursesEvaluations) {
+  v1::JobSpec job = SgdJob();
+  job.mutable_strategy()
+      ->mutable_parameter_server()
+      ->mutable_sync()
+      ->mutable_async();
+  job.mutable_checkpoint()->set_every_steps(5);
+  job.mutable_evaluation()->set_every_steps(4);
+  const DataCourse course(DataStretch{.rows = 7});
+  VectorClock slow(2);
+  const auto alone = MakeTraining(job, 100),
+             meets = MakeTraining(job, 100, course);
+  for (const int64_t step : {3, 4, 5, 7, 11, 14}) {
+    EXPECT_EQ(alone->policy->MayPull(slow, step), step != 5) << step;
+    EXPECT_EQ(meets->policy->MayPull(slow, step), step == 3 || step == 11)
+        << step;
+  }
+}
+
 }  // namespace
 }  // namespace tributary

@@ -70,7 +70,7 @@ TEST_F(ContributionTraceTest, ShowsArrivalsUpdateAndAnswersOfATracedStep) {
 }
 
 TEST_F(ContributionTraceTest, EventsHaveTheBytesOfTheirPayloads) {
-  CreateTraced(std::make_unique<Asynchronous>(/*barrier=*/0));
+  CreateTraced(std::make_unique<Asynchronous>());
   Push(Make(1, 0, 1));
   Push(Make(1, 1, 1));
   const std::vector<TraceEvent> events = recorder_.Take(9);
@@ -81,7 +81,7 @@ TEST_F(ContributionTraceTest, EventsHaveTheBytesOfTheirPayloads) {
 }
 
 TEST_F(ContributionTraceTest, AnUpdateOfOneContributionNamesItsRank) {
-  CreateTraced(std::make_unique<Asynchronous>(/*barrier=*/0));
+  CreateTraced(std::make_unique<Asynchronous>());
   Push(Make(1, 0, 1));
   Push(Make(1, 1, 1));
   EXPECT_EQ(Events(),

@@ -93,7 +93,9 @@ TEST_F(ParameterShardWaitsTest, AReplacementReadsNoStalerWeightsThanItsPast) {
 }
 
 TEST_F(ParameterShardWaitsTest, AReplacementWaitsWhereACheckpointIsDue) {
-  Create(1, 2, std::make_unique<Asynchronous>(/*barrier_steps=*/2));
+  Create(1, 2, std::make_unique<Asynchronous>([](int64_t finished) {
+           return finished % 2 == 0;
+         }));
   Push(0, 0);
   EXPECT_TRUE(PullFinished(1)->has_value());
   Push(0, 1);

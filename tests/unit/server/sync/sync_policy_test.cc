@@ -43,7 +43,8 @@ TEST(StaleSynchronousTest, FastWorkerWaitsAtTheBound) {
 }
 
 TEST(StaleSynchronousTest, EverybodyMeetsAtABarrier) {
-  const StaleSynchronous ssp(/*staleness=*/5, /*barrier_steps=*/4);
+  const StaleSynchronous ssp(/*staleness=*/5,
+                             [](int64_t finished) { return finished == 4; });
   EXPECT_TRUE(ssp.MayPull(RankClock({3, 0}), /*finished=*/3));
   EXPECT_FALSE(ssp.MayPull(RankClock({4, 3}), /*finished=*/4));
   EXPECT_TRUE(ssp.MayPull(RankClock({4, 4}), /*finished=*/4));
@@ -51,7 +52,7 @@ TEST(StaleSynchronousTest, EverybodyMeetsAtABarrier) {
 
 TEST(AsynchronousTest, NobodyWaitsButAtABarrier) {
   EXPECT_TRUE(Asynchronous().MayPull(RankClock({90, 0}), /*finished=*/90));
-  const Asynchronous barred(/*barrier_steps=*/10);
+  const Asynchronous barred([](int64_t finished) { return finished == 10; });
   EXPECT_TRUE(barred.MayPull(RankClock({9, 0}), /*finished=*/9));
   EXPECT_FALSE(barred.MayPull(RankClock({10, 9}), /*finished=*/10));
 }

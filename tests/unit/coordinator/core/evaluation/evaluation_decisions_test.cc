@@ -182,6 +182,24 @@ TEST_F(EvaluationDecisionsTest, AnUnknownBasisChangesNothing) {
   EXPECT_EQ(decisions_->best().step(), 4);
 }
 
+// Under ssp and async the weights after these steps are others now.
+TEST_F(EvaluationDecisionsTest, WhatIsComputedAgainNoLongerCounts) {
+  Open("accuracy", true, 3);
+  Evaluate(4, .5);
+  Evaluate(8, .4);
+  Evaluate(12, .9);
+  decisions_->GoBack(8);
+  EXPECT_EQ(decisions_->best().step(), 4);
+  EXPECT_EQ(decisions_->best().since(), 1);
+  SavedEvaluations saved;
+  decisions_->Save(100, &saved);
+  EXPECT_EQ(saved[0].step(), 8);
+  decisions_->GoBack(0);
+  EXPECT_FALSE(decisions_->best().step().has_value());
+  Evaluate(16, .3);
+  EXPECT_EQ(decisions_->kept_step(), 16);
+}
+
 TEST_F(EvaluationDecisionsTest, AServerThatDoesNotAnswerHoldsNobodyForEver) {
   Open("accuracy", true, 0);
   Evaluate(4, .5);

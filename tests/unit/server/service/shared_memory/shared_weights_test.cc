@@ -264,8 +264,7 @@ TEST_F(SharedWeightsTest, OnlyWorkersOfThePlanMayConnect) {
 class SharedAsyncWeightsTest : public SharedWeightsTest {
  protected:
   SharedAsyncWeightsTest()
-      : SharedWeightsTest(2, [] { return std::make_unique<Asynchronous>(0); }) {
-  }
+      : SharedWeightsTest(2, [] { return std::make_unique<Asynchronous>(); }) {}
 };
 
 // Weights that a worker may be reading must not change under its eyes.
