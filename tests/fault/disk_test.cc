@@ -24,6 +24,7 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class DiskTest : public FaultTest {
  protected:
@@ -269,6 +270,16 @@ TEST_F(BrokenDiskTest, WhatCannotBeWrittenAnewFailsTheJobAndIsNamed) {
     ExpectFired();
     EXPECT_EQ(Summary("run")["status"], "failed");
   }
+}
+
+TEST_F(BrokenDiskTest, ABestThatCannotBeWrittenIsNotTheResult) {
+  Break("fsync best.safetensors 1");
+  auto train = Train("run", {"--set", "evaluation.keep_best=true"});
+  EXPECT_EQ(train->Wait(kSoon), 0) << train->output();
+  ExpectFired();
+  EXPECT_THAT(train->output(), HasSubstr("its weights could not be written"));
+  EXPECT_THAT(train->output(), Not(HasSubstr("(best.safetensors")));
+  EXPECT_FALSE(Summary("run")["best"].contains("weights_sha256"));
 }
 
 // The disk stands still while a checkpoint is written, and training goes on.

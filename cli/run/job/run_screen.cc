@@ -72,12 +72,12 @@ void RunScreen::ShowStep(const JobUpdate& update, const StepRecord& record) {
   console_.Show(view);
 }
 
-// If the job keeps its best weights, notes the evaluation of these weights on
+// If the run leaves its best weights, notes the evaluation of these weights on
 // this set, if there is one.
 void RunScreen::NoteEvaluation(const RunSummary& summary, const char* set,
                                const std::string& folder) {
   const int64_t best =
-      job_.evaluation().keep_best() ? summary.totals.best.step : 0;
+      summary.best_weights_sha256.empty() ? 0 : summary.totals.best.step;
   const EvaluationRecord* record = best > 0 ? summary.At(set, best) : nullptr;
   const bool of_best = record != nullptr;
   if (!of_best) record = summary.LastOn(set);
