@@ -19,9 +19,9 @@ class DrivenServer {
   virtual absl::Status Start(const v1::Plan& plan) = 0;
   // Why the job cannot continue; OK: it can.
   virtual absl::Status Fatal() const = 0;
-  // Hands over the snapshots for a checkpoint of this step. Unavailable: not
-  // all blocks have reached it. `best`: these
-  // weights are the best so far (Checkpointer::SetBest).
+  // Hands over the snapshots for a checkpoint of this step. `best`: these
+  // weights are the best so far (Checkpointer::SetBest). Unavailable: not all
+  // blocks have reached this step; call it again.
   virtual absl::Status CutAll(int64_t step, bool best) = 0;
   // Shows what the server waits for. Called twice a second.
   virtual void ShowWait(const v1::Plan& plan) = 0;
