@@ -19,6 +19,7 @@ struct Work {
   size_t chunk = 1 << 20;
   int steps = 20;
   int warm_up = 3;
+  int network_threads = 0;  // of a worker; 0: as many as it takes by itself
 };
 
 // A worker's or a server's side of one measurement, in a process of its own.

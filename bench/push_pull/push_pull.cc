@@ -59,6 +59,7 @@ struct Arguments {
   int pings = 3000;
   std::vector<std::string> shapes = {"1x1", "2x1", "2x2", "4x4"};
   std::vector<size_t> chunks_kib = {256, 512, 1024, 2048, 4096};
+  int network_threads = 0;
   std::string alone;  // a channel's name; empty: all channels
 };
 
@@ -95,6 +96,7 @@ void PrintRates(const Arguments& arguments, const std::vector<Shape>& shapes) {
         work.bytes = arguments.megabytes << 20;
         work.chunk = chunk << 10;
         work.steps = arguments.steps;
+        work.network_threads = arguments.network_threads;
         const std::string row = absl::StrFormat(
             "| %dx%d | %d KiB ", shape.workers, shape.servers, chunk);
         if (round == 0) rows.push_back(row);
@@ -168,6 +170,8 @@ int Main(int argc, char** argv) {
       .Separator(',');
   program.AddOption("--chunks", &arguments.chunks_kib, "KiB of a block")
       .Separator(',');
+  program.AddOption("--network-threads", &arguments.network_threads,
+                    "of a worker; 0: as many as it takes by itself");
   program
       .AddOption("--alone", &arguments.alone,
                  "only this channel, for a profile; there are no ratios then")

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -86,13 +87,17 @@ class TributaryChannel final : public Channel {
     const v1::Plan plan = PlanOf(work, wire.Receive());
     const std::shared_ptr<SharedArena> memory = Must(SharedArena::Create(
         kParameters * SharedArena::Taken(work.bytes / kParameters)));
-    const auto client = Must(ParameterClient::Connect(
-        {.plan = plan,
-         .rank = static_cast<uint32_t>(worker),
-         .incarnation = 1,
-         .transport =
-             shares_memory_ ? Transport::kSharedMemory : Transport::kGrpc,
-         .gradient_memory = memory}));
+    ParameterClient::Options options;
+    options.plan = plan;
+    options.rank = static_cast<uint32_t>(worker);
+    options.incarnation = 1;
+    options.transport =
+        shares_memory_ ? Transport::kSharedMemory : Transport::kGrpc;
+    options.gradient_memory = memory;
+    if (work.network_threads > 0) {
+      options.for_tests.network_threads = work.network_threads;
+    }
+    const auto client = Must(ParameterClient::Connect(std::move(options)));
     std::vector<std::vector<float>> weights;
     std::vector<SharedBuffer> gradients;
     for (const v1::ParameterSpec& spec : plan.parameters()) {

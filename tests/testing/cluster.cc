@@ -13,6 +13,17 @@
 #include "tests/testing/status_matchers.h"
 
 namespace tributary::testing {
+namespace {
+
+// Odd ranks have no network thread, rank 0 has one and rank 2 three.
+ParameterClient::ForTests NetworkThreadsOf(
+    uint32_t rank, std::function<int64_t()> delay_micros) {
+  return {.thread_from_bytes = rank % 2 == 0 ? 0 : 1 << 30,
+          .network_threads = rank % 4 == 2 ? 3 : 1,
+          .delay_micros = std::move(delay_micros)};
+}
+
+}  // namespace
 
 Cluster::Cluster(const Options& options)
     : options_(options), ops_(CreateCpuOps()) {
@@ -75,9 +86,7 @@ std::unique_ptr<ParameterClient> Cluster::Connect(
        .incarnation = 1,
        .step_timeout = step_timeout,
        .on_waiting = nullptr,
-       // Every other rank has no network thread.
-       .for_tests = {.thread_from_bytes = rank % 2 == 0 ? 0 : 1 << 30,
-                     .delay_micros = std::move(delay_micros)}});
+       .for_tests = NetworkThreadsOf(rank, std::move(delay_micros))});
   TRIBUTARY_EXPECT_OK(client);
   return *std::move(client);
 }
@@ -91,7 +100,7 @@ std::unique_ptr<ParameterClient> Cluster::Connect(
        .step_timeout = absl::Seconds(30),
        .transport = Transport::kSharedMemory,
        .gradient_memory = std::move(memory),
-       .for_tests = {.thread_from_bytes = rank % 2 == 0 ? 0 : 1 << 30}});
+       .for_tests = NetworkThreadsOf(rank, /*delay_micros=*/nullptr)});
   TRIBUTARY_EXPECT_OK(client);
   return *std::move(client);
 }

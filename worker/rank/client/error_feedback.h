@@ -14,8 +14,8 @@ namespace tributary {
 // left out. It is added to the next gradient before encoding, so that
 // everything is sent in the end (1-bit SGD: Seide et al., Interspeech 2014;
 // Deep Gradient Compression: Lin et al., ICLR 2018; a proof that SGD then
-// converges at its usual rate: Karimireddy et al., ICML 2019). A plain object
-// for one thread at a time.
+// converges at its usual rate: Karimireddy et al., ICML 2019). Several threads
+// may encode at the same time, each another slice.
 class ErrorFeedback {
  public:
   // Creates zero residuals for the parameters that the rank pushes encoded, or

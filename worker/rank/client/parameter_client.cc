@@ -25,7 +25,8 @@
 #include "worker/rank/client/push_trace.h"
 #include "worker/rank/client/read_clock.h"
 #include "worker/rank/client/round_options.h"
-#include "worker/rank/client/transfer.h"
+#include "worker/rank/client/transfer/transfer.h"
+#include "worker/rank/client/transfer/transfer_round.h"
 
 namespace tributary {
 namespace {
@@ -155,7 +156,7 @@ class ServersClient final : public ParameterClient {
   }
 
   void PushPull(const Block& block) override {
-    // More would move the elements, to which the network thread has pointers.
+    // More would move the elements, to which network threads have pointers.
     TRIBUTARY_CHECK(std::ssize(flights_) < partition_.num_blocks());
     flights_.push_back({.begin_micros = NowMicros()});
     Flight* const flight = &flights_.back();
@@ -257,9 +258,8 @@ class ServersClient final : public ParameterClient {
     return request;
   }
 
-  // The version of the weights that this client holds for the block. The
-  // calling thread and the network thread never access the same element at the
-  // same time.
+  // The version of the weights that this client holds for the block. No two
+  // threads access the same element at the same time.
   int64_t& VersionOf(const Block& block) {
     return versions_[block.shard][block.index];
   }
@@ -340,14 +340,17 @@ class ServersClient final : public ParameterClient {
     if (!TRIBUTARY_MUTATED("version-not-noted")) {
       VersionOf(block) = response.version();
     }
-    newest_version_ = std::max(newest_version_.load(), response.version());
+    int64_t newest = newest_version_;
+    while (newest < response.version() &&
+           !newest_version_.compare_exchange_weak(newest, response.version())) {
+    }
     return absl::OkStatus();
   }
 
   const Options options_;
   const PartitionPlan partition_;
   const DeviceMesh mesh_;
-  ErrorFeedback feedback_;  // used where messages are made
+  ErrorFeedback feedback_;  // used by the threads that make messages
   MemoryLinks links_;
   TransferRound round_;
 

@@ -30,7 +30,8 @@ class CallQueue;
 // Messages refer to gradients in Options::gradient_memory without a copy,
 // unless the plan's wire format encodes them. Failed calls are retried until
 // the step's timeout; a repeated push counts once. For one thread, except
-// Cancel. The network of a large model runs on a thread that the client owns.
+// Cancel. The network of a large model runs on threads that the client owns
+// (NetworkThreads in round_options.h).
 class ParameterClient {
  public:
   // The rank of a client that only pulls. Such a client holds every block.
@@ -41,6 +42,9 @@ class ParameterClient {
     // A rank that holds fewer bytes of weights has no network thread. The
     // calling thread sends in PushPull and receives in the calls that wait.
     int64_t thread_from_bytes = 256 << 10;
+    // The network threads of a rank that has any; unset: NetworkThreads. Not
+    // used with `calls`.
+    std::optional<int> network_threads;
     // The delay, in microseconds, of the next message to or from a server.
     // Called from several threads.
     std::function<int64_t()> delay_micros;

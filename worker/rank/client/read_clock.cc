@@ -40,7 +40,7 @@ absl::StatusOr<v1::ClockResponse> ReadClock(const std::string& server,
   const int shard = static_cast<int>(request.address().shard());
   while (true) {
     absl::StatusOr<v1::ClockResponse> response =
-        Ask(shard, request, round->calls());
+        Ask(shard, request, round->calls(shard));
     if (response.ok()) return response;
     const absl::Status status = response.status();
     if (round->Stopped()) {

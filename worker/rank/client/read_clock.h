@@ -6,7 +6,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "tributary/v1/parameter_service.pb.h"
-#include "worker/rank/client/transfer.h"
+#include "worker/rank/client/transfer/transfer_round.h"
 
 namespace tributary {
 

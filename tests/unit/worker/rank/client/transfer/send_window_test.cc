@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/rank/client/send_window.h"
+#include "worker/rank/client/transfer/send_window.h"
 
 #include <gtest/gtest.h>
 

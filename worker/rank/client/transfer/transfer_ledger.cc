@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/rank/client/transfer_ledger.h"
+#include "worker/rank/client/transfer/transfer_ledger.h"
 
 #include "absl/strings/str_cat.h"
 #include "common/status/cause.h"

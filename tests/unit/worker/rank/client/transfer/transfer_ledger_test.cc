@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/rank/client/transfer_ledger.h"
+#include "worker/rank/client/transfer/transfer_ledger.h"
 
 #include <gtest/gtest.h>
 
