@@ -169,6 +169,7 @@ absl::StatusOr<UniqueFd> SharedArena::Share() {
 absl::Status SharedArena::Detach() {
   absl::MutexLock lock(&mu_);
   if (!shared_) return absl::OkStatus();
+  if (before_detach_) before_detach_();
   TRIBUTARY_ASSIGN_OR_RETURN(UniqueFd memory, CreateMemory(size_));
   for (size_t written = 0; written < size_;) {
     const ssize_t more = pwrite(memory.get(), base_ + written, size_ - written,
@@ -182,6 +183,11 @@ absl::Status SharedArena::Detach() {
   memory_ = std::move(memory);
   shared_ = false;
   return Seal(memory_);
+}
+
+void SharedArena::OnDetach(std::function<void()> before) {
+  absl::MutexLock lock(&mu_);
+  before_detach_ = std::move(before);
 }
 
 absl::StatusOr<std::shared_ptr<const MappedArena>> MappedArena::Map(

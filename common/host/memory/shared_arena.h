@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -52,6 +53,10 @@ class SharedArena {
   // for this process. Nobody may write during the call. Does nothing when the
   // memory was never shared.
   absl::Status Detach() ABSL_LOCKS_EXCLUDED(mu_);
+  // Calls this before Detach puts other pages at the arena's addresses, so that
+  // a driver that has pinned the present ones can give them back; null: nobody
+  // has to know. Not during a Detach.
+  void OnDetach(std::function<void()> before) ABSL_LOCKS_EXCLUDED(mu_);
   // How often Detach has put other pages at the arena's addresses. A driver
   // that has pinned the earlier pages goes on writing to those.
   uint64_t moves() const { return moves_; }
@@ -66,8 +71,9 @@ class SharedArena {
   absl::Mutex mu_;
   UniqueFd memory_ ABSL_GUARDED_BY(mu_);
   bool shared_ ABSL_GUARDED_BY(mu_) = false;
-  std::map<size_t, size_t> free_ ABSL_GUARDED_BY(mu_);  // offset to bytes
-  std::map<size_t, size_t> used_ ABSL_GUARDED_BY(mu_);  // offset to bytes
+  std::function<void()> before_detach_ ABSL_GUARDED_BY(mu_);  // or null
+  std::map<size_t, size_t> free_ ABSL_GUARDED_BY(mu_);        // offset to bytes
+  std::map<size_t, size_t> used_ ABSL_GUARDED_BY(mu_);        // offset to bytes
 };
 
 // Another process's arena, mapped for reading. It stays readable after that

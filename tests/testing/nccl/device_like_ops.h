@@ -14,13 +14,16 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "kernels/cpu/cpu_ops.h"
+#include "tests/testing/nccl/pinned_pages.h"
 
 namespace tributary::testing {
 
 // Simulates a device on a machine without one. Its memory counts as separate
 // from the host's, and the test fails when a host array is used as a device
 // array or vice versa. Copies to the device arrive late: at the next other call
-// or Synchronize, so whoever uses another Ops has to wait for them. Calls can
+// or Synchronize, so whoever uses another Ops has to wait for them. Copies from
+// the device to pinned memory go to the pages that were pinned, wherever the
+// memory's addresses lead by then, as those of a driver do. Calls can
 // be made to fail as on a device: they leave their output unchanged, and the
 // fault is kept.
 class DeviceLikeOps final : public CpuOps {
@@ -68,7 +71,8 @@ class DeviceLikeOps final : public CpuOps {
                                     std::string* why_not) override {
     ExpectOnDevice(memory, bytes, false);
     *why_not = pin_error_;
-    return pin_error_.empty() ? std::make_unique<PinnedMemory>() : nullptr;
+    if (!pin_error_.empty()) return nullptr;
+    return std::make_unique<PinnedPages>(memory, bytes);
   }
   void CopyIn(void* device, const void* host, size_t bytes) override {
     ExpectOnDevice(device, bytes, true);
@@ -82,7 +86,7 @@ class DeviceLikeOps final : public CpuOps {
     ExpectOnDevice(host, bytes, false);
     if (--copies_out_until_fault_ == 0) return Fail();
     Arrive();
-    CpuOps::CopyOut(host, device, bytes);
+    CpuOps::CopyOut(PinnedPages::Of(host), device, bytes);
   }
   void GrainSquares(int64_t n, int64_t grain, const float* x,
                     double* out) override {

@@ -15,13 +15,14 @@ namespace tributary {
 ParameterServerSynchronizer::ParameterServerSynchronizer(Options* options)
     : client_(std::move(options->client)),
       residuals_(std::move(options->residuals)),
+      gradient_memory_(std::move(options->gradient_memory)),
       model_(options->model),
       ops_(options->device.model_ops),
       mode_(options->mode),
       bucketer_(client_->partition(),
                 [this](const Block& block) { return client_->Holds(block); }),
       place_in_plan_(std::move(options->place_in_plan)) {
-  MakeCopies(options->gradient_memory);
+  MakeCopies();
 }
 
 absl::StatusOr<std::unique_ptr<ParameterServerSynchronizer>>
@@ -44,8 +45,18 @@ ParameterServerSynchronizer::Create(Options options) {
   return made;
 }
 
-void ParameterServerSynchronizer::MakeCopies(
-    const std::shared_ptr<SharedArena>& gradient_memory) {
+ParameterServerSynchronizer::~ParameterServerSynchronizer() {
+  copier_ = nullptr;  // copies to the pinned memory
+  if (gradient_memory_ != nullptr) gradient_memory_->OnDetach(nullptr);
+}
+
+std::unique_ptr<PinnedMemory> ParameterServerSynchronizer::Pin(
+    SharedBuffer& copy, int64_t size, std::string* why_not) {
+  if (!SharedBuffer::HasPages(size)) return nullptr;
+  return ops_->Pin(copy.data(), size * sizeof(float), why_not);
+}
+
+void ParameterServerSynchronizer::MakeCopies() {
   const ParameterSpecs& parameters = model_->parameters();
   const ParameterSpecs& planned = client_->partition().parameters();
   std::string why_not;
@@ -61,19 +72,21 @@ void ParameterServerSynchronizer::MakeCopies(
       continue;
     }
     const int64_t size = parameters[p].size();
-    weights_[place] = copies_.emplace_back(size).data();
-    // Gradients are not pinned: their arena may be remapped.
-    if (SharedBuffer::HasPages(size)) {
-      pins_.push_back(
-          ops_->Pin(weights_[place], size * sizeof(float), &why_not));
-    }
-    gradients_[place] =
-        copies_.emplace_back(size, /*stagger=*/0, gradient_memory).data();
+    SharedBuffer& weights = copies_.emplace_back(size);
+    weights_[place] = weights.data();
+    weight_pins_.push_back(Pin(weights, size, &why_not));
+    SharedBuffer& gradient =
+        copies_.emplace_back(size, /*stagger=*/0, gradient_memory_);
+    gradients_[place] = gradient.data();
+    gradient_pins_.push_back(Pin(gradient, size, &why_not));
+  }
+  if (gradient_memory_ != nullptr && !ops_->is_host()) {
+    gradient_memory_->OnDetach([this] { gradient_pins_.clear(); });
   }
   if (!why_not.empty()) {
     spdlog::warn(
-        "copies of weights to the device take several times as long, because "
-        "the driver does not pin their memory: {}",
+        "copies of gradients and weights between host and device take several "
+        "times as long, because the driver does not pin their memory: {}",
         why_not);
   }
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "common/base/parameter_memory.h"
@@ -40,6 +41,7 @@ class ParameterServerSynchronizer final : public GradientSynchronizer {
   // ResourceExhausted: the device has no room.
   static absl::StatusOr<std::unique_ptr<ParameterServerSynchronizer>> Create(
       Options options);
+  ~ParameterServerSynchronizer() override;
 
   absl::StatusOr<int64_t> Start(const MakeWeights& initial,
                                 const OnProgress& on_progress) override;
@@ -59,7 +61,11 @@ class ParameterServerSynchronizer final : public GradientSynchronizer {
 
  private:
   explicit ParameterServerSynchronizer(Options* options);
-  void MakeCopies(const std::shared_ptr<SharedArena>& gradient_memory);
+  void MakeCopies();
+  // Pins a copy that has pages of its own. Without a pin, `why_not` may say
+  // why.
+  std::unique_ptr<PinnedMemory> Pin(SharedBuffer& copy, int64_t size,
+                                    std::string* why_not);
   // Marks this planned parameter, whose gradient is in gradients_, as ready and
   // pushes the blocks that are now complete.
   void Push(int place);
@@ -67,6 +73,7 @@ class ParameterServerSynchronizer final : public GradientSynchronizer {
 
   const std::unique_ptr<ParameterClient> client_;
   const std::unique_ptr<ResidualCheckpoints> residuals_;  // may be null
+  const std::shared_ptr<SharedArena> gradient_memory_;    // may be null
   ParameterMemory* const model_;
   Ops* const ops_;
   const ApplyMode mode_;
@@ -77,7 +84,10 @@ class ParameterServerSynchronizer final : public GradientSynchronizer {
   std::vector<float*> weights_;
   std::vector<float*> gradients_;
   std::vector<SharedBuffer> copies_;
-  std::vector<std::unique_ptr<PinnedMemory>> pins_;  // of weights in copies_
+  std::vector<std::unique_ptr<PinnedMemory>> weight_pins_;  // of copies_
+  // Of copies_ until gradient_memory_ is detached. The client does that when a
+  // step has failed, after which no gradient is copied any more.
+  std::vector<std::unique_ptr<PinnedMemory>> gradient_pins_;
   int64_t step_ = 0;
   uint64_t samples_ = 0;
   std::vector<double> learning_rates_;  // of the next steps; empty: scheduled

@@ -97,6 +97,27 @@ TEST(SharedArenaTest, AReaderSeesWritesUntilTheOwnerDetaches) {
   EXPECT_STREQ(later->At(at, 5), "more");
 }
 
+TEST(SharedArenaTest, SaysBeforehandThatItDetaches) {
+  auto arena = MakeArena();
+  char* const text = static_cast<char*>(arena->Allocate(8));
+  const uint64_t at = arena->OffsetOf(text, 5).value();
+  int calls = 0;
+  arena->OnDetach([&] {
+    ++calls;
+    std::strcpy(text, "last");
+  });
+  TRIBUTARY_ASSERT_OK(arena->Detach());
+  EXPECT_EQ(calls, 0) << "nobody reads it";
+  const auto reader = Read(*arena);
+  TRIBUTARY_ASSERT_OK(arena->Detach());
+  EXPECT_EQ(calls, 1);
+  EXPECT_STREQ(reader->At(at, 5), "last") << "it was still the shared memory";
+  arena->OnDetach(nullptr);
+  const auto later = Read(*arena);
+  TRIBUTARY_ASSERT_OK(arena->Detach());
+  EXPECT_EQ(calls, 1);
+}
+
 TEST(SharedArenaTest, NobodyElseCanWriteOrResizeIt) {
   const auto arena = MakeArena();
   for (int detached = 0; detached < 2; ++detached) {

@@ -178,7 +178,7 @@ class ParameterServerSynchronizerTest : public ::testing::Test {
   std::vector<float> pushed_;
   std::vector<const float*> places_;
   const std::shared_ptr<SharedArena> memory_ =
-      SharedArena::Create(4096).value();
+      SharedArena::Create(1 << 20).value();
   std::unique_ptr<ParameterServerSynchronizer> synchronizer_;
 };
 
@@ -242,6 +242,24 @@ TEST_F(ParameterServerSynchronizerTest, ADevicesGradientsLeaveSharedMemory) {
   for (const float* place : places_) {
     EXPECT_TRUE(memory_->OffsetOf(place, sizeof(float)).has_value());
   }
+}
+
+// As a client does that has given up a step. A device that writes to the pages
+// that it has pinned would leave the old gradients in their place.
+TEST_F(ParameterServerSynchronizerTest, GradientsFollowTheirMemory) {
+  Open(/*width=*/96);
+  TRIBUTARY_EXPECT_OK(Step(1));
+  EXPECT_EQ(pushed_.front(), 12);
+  ASSERT_TRUE(memory_->Share().ok());
+  TRIBUTARY_ASSERT_OK(memory_->Detach());
+  ASSERT_EQ(memory_->moves(), 1u);
+  pushed_.clear();
+  TRIBUTARY_EXPECT_OK(Step(2));
+  EXPECT_EQ(pushed_.front(), 22);
+  Open(/*width=*/96);  // pins the new pages
+  pushed_.clear();
+  TRIBUTARY_EXPECT_OK(Step(3));
+  EXPECT_EQ(pushed_.front(), 32);
 }
 
 // The host copy still holds the gradient of the step before.
