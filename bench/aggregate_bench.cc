@@ -97,7 +97,7 @@ class Server {
     const OptimizerSteps step = optimizer_.Prepare(++step_, {1e-6}, 1.0);
     for (const auto& block : blocks_) {
       absl::MutexLock lock(&block->mu);
-      block->ApplyFused(step, version);
+      block->ApplyFused(step, &version);
     }
   }
 

@@ -13,6 +13,7 @@ namespace tributary {
 // be held as long as needed; the state must be copied before the call returns.
 struct BlockCut {
   int64_t steps = 0;
+  int64_t skipped_steps = 0;  // of these; the same in all blocks
   const Block* block = nullptr;
   SharedBuffer weights;
   std::vector<const float*> state;  // in the order of the state names

@@ -34,6 +34,13 @@ absl::Status CheckpointReader::OpenFiles() {
         OpenNamed(folder_, manifest_, PagedFileKind::kShard, shard,
                   Compares(shard)));
     files_.push_back(std::move(opened));
+    const int64_t skipped = files_.back()->header().skipped_steps;
+    if (skipped != skipped_steps()) {
+      return absl::DataLossError(
+          absl::StrCat(folder_, ": ", manifest_.files(shard).name(),
+                       " says that ", skipped, " steps changed nothing, ",
+                       manifest_.files(0).name(), " says ", skipped_steps()));
+    }
   }
   return absl::OkStatus();
 }

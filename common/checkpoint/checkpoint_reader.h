@@ -49,6 +49,8 @@ class CheckpointReader {
   const v1::CheckpointManifest& manifest() const { return manifest_; }
   const ParameterSpecs& parameters() const { return parameters_; }
   const std::vector<std::string>& state_names() const { return state_names_; }
+  // How many of the steps changed nothing (CheckpointShard.skipped_steps).
+  int64_t skipped_steps() const { return files_[0]->header().skipped_steps; }
 
   // Reads elements from `begin` on: of a parameter's weights (tensor 0) or of a
   // state (1 + its index in state_names()). OutOfRange when there are too few.

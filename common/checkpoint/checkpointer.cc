@@ -140,7 +140,8 @@ Checkpointer::Written Checkpointer::Writer::Write(
     const ShardSnapshot& snapshot) const {
   const int64_t before = options_.clock->NowMicros();
   const std::vector<BlockImage> images = snapshot.Images();
-  const ShardFileHeader header{options_.series, snapshot.step};
+  const ShardFileHeader header{options_.series, snapshot.step,
+                               snapshot.skipped_steps()};
   Written written{
       .step = snapshot.step,
       .file = options_.write(options_.directory, header, images,

@@ -35,6 +35,8 @@ class PlannedCheckpoint {
       std::shared_ptr<const CheckpointReader> reader, ParameterSpecs planned,
       absl::Span<const std::string> state_names);
 
+  int64_t skipped_steps() const { return reader_->skipped_steps(); }
+
   // Assembles a block of a PartitionPlan over the plan's parameters. weights:
   // block.size elements; state: as many for each of the states.
   // FailedPrecondition: the block or the number of states does not belong to

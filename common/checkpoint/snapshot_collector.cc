@@ -11,7 +11,9 @@
 namespace tributary {
 
 BlockSnapshot::BlockSnapshot(const BlockCut& cut)
-    : block(*cut.block), weights(cut.weights) {
+    : block(*cut.block),
+      skipped_steps(cut.skipped_steps),
+      weights(cut.weights) {
   for (const float* from : cut.state) {
     state.emplace_back(block.size);
     std::copy_n(from, block.size, state.back().data());

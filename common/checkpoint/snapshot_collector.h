@@ -19,6 +19,7 @@ struct BlockSnapshot {
   explicit BlockSnapshot(const BlockCut& cut);
 
   Block block;
+  int64_t skipped_steps = 0;
   SharedBuffer weights;
   std::vector<SharedBuffer> state;  // in the order of the state names
 };
@@ -29,6 +30,10 @@ struct ShardSnapshot {
   std::vector<BlockSnapshot> blocks;  // in the shard's order
   int64_t pause_micros = 0;           // time to copy, summed over blocks
 
+  // How many of the steps changed nothing.
+  int64_t skipped_steps() const {
+    return blocks.empty() ? 0 : blocks.front().skipped_steps;
+  }
   // The blocks for WriteShardFile, which refer to this snapshot.
   std::vector<BlockImage> Images() const;
 };

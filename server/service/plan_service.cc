@@ -44,8 +44,8 @@ absl::Status PlanService::Serve(const v1::Plan& plan, PartitionPlan partition,
       plan, std::move(partition), std::move(setup),
       [peers](const v1::StatisticsRequest& request) { peers->Ask(request); });
   if (restore.load_block) {
-    TRIBUTARY_RETURN_IF_ERROR(
-        served->store().Restore(plan.start_step(), restore.load_block));
+    TRIBUTARY_RETURN_IF_ERROR(served->store().Restore(
+        plan.start_step(), restore.skipped_steps, restore.load_block));
     if (restore.on_loaded) TRIBUTARY_RETURN_IF_ERROR(restore.on_loaded());
   }
   absl::MutexLock lock(&mu_);

@@ -35,6 +35,7 @@ class PlanService {
     // Fills a block from the checkpoint that the plan restores; null: the plan
     // restores none.
     ParameterShard::LoadBlock load_block;
+    int64_t skipped_steps = 0;  // as in BlockState::Restore
     // Called after the last block was loaded; on an error nothing is served.
     std::function<absl::Status()> on_loaded;
   };

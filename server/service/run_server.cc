@@ -179,6 +179,7 @@ class Service final : public DrivenServer {
               return Unreadable(checkpoint->ReadBlock(
                   block, weights, absl::MakeConstSpan(state)));
             },
+        .skipped_steps = reader->skipped_steps(),
         .on_loaded =
             [reader] { return Unreadable(reader->CompareChecksums()); }};
   }

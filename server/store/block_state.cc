@@ -51,6 +51,10 @@ StepGradient::Replaced ReplacedIn(const BlockRuns& runs,
   return replaced;
 }
 
+int64_t UpdatesAStep(const BlockState::Options& options) {
+  return options.policy->gathers() ? 1 : options.num_workers;
+}
+
 }  // namespace
 
 BlockState::BlockState(const Block& block, const Options& options)
@@ -74,6 +78,7 @@ void BlockState::SetWeights(const Payload& payload, uint32_t crc32c) {
   payload.CopyTo(weights_.data());
   runs_.Initialize(weights_.data());
   version_ = 0;
+  skipped_steps_ = 0;
   initial_crc32c_ = crc32c;
   encoded_ = nullptr;
   spare_is_previous_ = false;
@@ -81,16 +86,21 @@ void BlockState::SetWeights(const Payload& payload, uint32_t crc32c) {
   crc32c_ = crc32c;
 }
 
-absl::Status BlockState::Restore(int64_t steps, const Load& load) {
+absl::Status BlockState::Restore(int64_t steps, int64_t skipped_steps,
+                                 const Load& load) {
   TRIBUTARY_RETURN_IF_ERROR(runs_.Restore(load, weights_.data()));
-  const bool gathers = options_.policy->gathers();
-  version_ = gathers ? steps : steps * options_.num_workers;
+  version_ = steps * UpdatesAStep(options_);
+  skipped_steps_ = TRIBUTARY_MUTATED("skips-forgotten") ? 0 : skipped_steps;
   spare_is_previous_ = false;
   skipped_ = false;
   crc32c_.reset();
   encoded_ = nullptr;
   aggregator_.StartAt(steps);
   return absl::OkStatus();
+}
+
+int64_t BlockState::open_update() const {
+  return version_ + 1 - skipped_steps_ * UpdatesAStep(options_);
 }
 
 WeightsSnapshot BlockState::Snapshot() {
@@ -125,6 +135,7 @@ void BlockState::Skip() {
   if (out != weights_.data()) std::copy_n(weights_.data(), block_.size, out);
   FinishStep(out, crc32c_);
   skipped_ = true;
+  ++skipped_steps_;
 }
 
 // Without a sample there is nothing to move a running average towards.
@@ -181,9 +192,11 @@ void BlockState::UpdateRuns(ContributionRuns& gradient,
 }
 
 void BlockState::ApplyFused(const OptimizerSteps& steps,
-                            const SumAndUpdateVersion& version) {
+                            const SumAndUpdateVersion* version) {
   ContributionRuns contributions = gradient_.Runs();
-  UpdateRuns(contributions, steps, version, /*averaged=*/false);
+  UpdateRuns(contributions, steps,
+             version != nullptr ? *version : options_.summation.version,
+             /*averaged=*/false);
 }
 
 void BlockState::Average(Ops& ops) {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -63,6 +62,11 @@ class BlockState {
   const std::vector<bool>& frozen_slices() const { return frozen_slices_; }
   // Updates applied: gathered steps, or else contributions.
   int64_t version() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) { return version_; }
+  // The number of the open step's update, from 1: skipped steps do not count.
+  int64_t open_update() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  int64_t skipped_steps() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
+    return skipped_steps_;
+  }
   GradientAggregator& aggregator() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
     return aggregator_;
   }
@@ -81,8 +85,8 @@ class BlockState {
     return initial_crc32c_ == crc32c;
   }
   using Load = BlockRuns::Load;
-  // Sets the weights and the state after `steps` steps.
-  absl::Status Restore(int64_t steps, const Load& load)
+  // Sets the weights and the state after `steps` steps, some of them skipped.
+  absl::Status Restore(int64_t steps, int64_t skipped_steps, const Load& load)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
 
   WeightsSnapshot Snapshot() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
@@ -96,14 +100,10 @@ class BlockState {
     return runs_.Expanded();
   }
 
-  // Averages the contributions and applies `steps` in one pass over memory.
-  void ApplyFused(const OptimizerSteps& steps)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
-    ApplyFused(steps, options_.summation.version);
-  }
-  // The same with this version, whatever the options say.
+  // Averages the contributions and applies `steps` in one pass over memory,
+  // with the options' version if none is given.
   void ApplyFused(const OptimizerSteps& steps,
-                  const SumAndUpdateVersion& version)
+                  const SumAndUpdateVersion* version = nullptr)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
 
   // The two-phase path, for steps that need sums over whole tensors. Average
@@ -182,7 +182,8 @@ class BlockState {
   const std::vector<bool> frozen_slices_;
   BlockRuns runs_ ABSL_GUARDED_BY(mu);
   int64_t version_ ABSL_GUARDED_BY(mu) = kUninitialized;
-  int64_t cut_ ABSL_GUARDED_BY(mu) = 0;  // steps of the last snapshot
+  int64_t skipped_steps_ ABSL_GUARDED_BY(mu) = 0;  // since step 1
+  int64_t cut_ ABSL_GUARDED_BY(mu) = 0;            // steps of the last snapshot
   std::optional<uint32_t> initial_crc32c_ ABSL_GUARDED_BY(mu);
   std::optional<uint32_t> crc32c_ ABSL_GUARDED_BY(mu);  // of the weights
   SharedBuffer weights_ ABSL_GUARDED_BY(mu);

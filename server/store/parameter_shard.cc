@@ -209,7 +209,8 @@ void ParameterShard::CompleteBlockLocked(BlockState& block,
   }
   const UpdatePhases& phases = blocks_.phases();
   const OptimizerSteps prepared =
-      phases.optimizer().Prepare(version + 1, rates, /*gradient_scale=*/1.0);
+      phases.optimizer().Prepare(block.open_update(), rates,
+                                 /*gradient_scale=*/1.0);
   if (phases.needs_sums()) {
     *statistics = two_phase_.BeginLocked(block, prepared);
     return;
@@ -261,10 +262,11 @@ void ParameterShard::PullFinished(int block, int64_t finished,
               std::move(done)});
 }
 
-absl::Status ParameterShard::Restore(int64_t steps, const LoadBlock& load) {
+absl::Status ParameterShard::Restore(int64_t steps, int64_t skipped_steps,
+                                     const LoadBlock& load) {
   const int64_t contributions = steps / blocks_.count().steps_an_update;
   two_phase_.calls().ForgetBefore(contributions);
-  return blocks_.Restore(contributions, load);
+  return blocks_.Restore(contributions, skipped_steps, load);
 }
 
 absl::Status ParameterShard::Initialize(int index, uint32_t crc32c,

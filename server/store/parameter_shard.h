@@ -49,7 +49,8 @@ class ParameterShard {
 
   // Fills every block with its values after `steps` steps of the job. Call it
   // before any other call.
-  absl::Status Restore(int64_t steps, const LoadBlock& load);
+  absl::Status Restore(int64_t steps, int64_t skipped_steps,
+                       const LoadBlock& load);
 
   // As in ShardBlocks.
   absl::Status CutAll(int64_t steps) { return blocks_.CutAll(steps); }

@@ -92,16 +92,18 @@ void ShardBlocks::CutLocked(BlockState& block, int64_t steps) {
   std::vector<const float*> state;
   for (const SharedBuffer& buffer : buffers) state.push_back(buffer.data());
   options_.callbacks.on_checkpoint({.steps = steps,
+                                    .skipped_steps = block.skipped_steps(),
                                     .block = &block.block(),
                                     .weights = block.Snapshot().weights,
                                     .state = std::move(state)});
 }
 
-absl::Status ShardBlocks::Restore(int64_t contributions,
+absl::Status ShardBlocks::Restore(int64_t contributions, int64_t skipped_steps,
                                   const LoadBlock& load) {
   for (auto& block : blocks_) {
     absl::MutexLock lock(&block->mu);
-    TRIBUTARY_RETURN_IF_ERROR(block->Restore(contributions, load));
+    TRIBUTARY_RETURN_IF_ERROR(
+        block->Restore(contributions, skipped_steps, load));
   }
   return absl::OkStatus();
 }

@@ -84,8 +84,10 @@ class ShardBlocks {
   absl::Status CutAll(int64_t steps);
 
   // Fills every block with its values after each rank's first `contributions`.
+  // skipped_steps: as in BlockState::Restore.
   using LoadBlock = BlockState::Load;
-  absl::Status Restore(int64_t contributions, const LoadBlock& load);
+  absl::Status Restore(int64_t contributions, int64_t skipped_steps,
+                       const LoadBlock& load);
 
   // Fences the rank's earlier incarnations, so that the returned progress stays
   // valid for this one. `recomputes`: see GradientAggregator::Fence.

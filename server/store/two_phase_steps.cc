@@ -98,7 +98,7 @@ void TwoPhaseSteps::MakeDirections(
       absl::MutexLock lock(&block->mu);
       const UpdateTimer timer(shard_.options().clock, &shard_.counters());
       const OptimizerSteps prepared = shard_.phases().optimizer().Prepare(
-          step + 1, shard_.RatesLocked(*block), gradient_scale);
+          block->open_update(), shard_.RatesLocked(*block), gradient_scale);
       if (factors != nullptr) block->UpdateFactors(prepared, *factors);
       values = block->Direction(*shard_.options().ops, prepared);
     }
@@ -120,9 +120,10 @@ void TwoPhaseSteps::ApplyEverywhere(
       // All blocks of a step usually have the same rates.
       if (LearningRates own = shard_.RatesLocked(*block); own != rates) {
         rates = std::move(own);
-        prepared = phases.optimizer().Prepare(step + 1, rates, gradient_scale);
+        const int64_t update = block->open_update();
+        prepared = phases.optimizer().Prepare(update, rates, gradient_scale);
         if (sums != nullptr) {
-          moves = phases.Moves(shard_.options().plan->parameters(), step + 1,
+          moves = phases.Moves(shard_.options().plan->parameters(), update,
                                rates, (*sums)[0], (*sums)[1]);
         }
       }

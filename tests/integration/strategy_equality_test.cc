@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
@@ -85,6 +86,70 @@ INSTANTIATE_TEST_SUITE_P(
              "parameter_groups: [{parameters: \"*.bias\", optimizer: {adamw: "
              "{weight_decay: 0}}}, {parameters: 0.weight, frozen: true}]"}),
     [](const auto& info) { return info.param.label; });
+
+// The first rows' gradients overflow, so that the steps with them change
+// nothing. A job ends like one without these rows, also after a resume.
+class SkippedStepsTest : public testing::TemporaryFolderTest {
+ protected:
+  static constexpr int kOverflowing = 12;  // rows: three steps of four
+
+  void SetUp() override {
+    std::string overflowing, others;
+    for (int row = 0; row < kOverflowing; ++row) {
+      absl::StrAppend(&overflowing, "1e30,", row, "\n");
+    }
+    for (int row = 0; row < 20; ++row) {
+      absl::StrAppend(&others, row % 7, ",", row % 5, "\n");
+    }
+    Write("all.csv", absl::StrCat("x,y\n", overflowing, others));
+    Write("others.csv", absl::StrCat("x,y\n", others));
+  }
+
+  // Returns the sha256 of the weights that the run ends with.
+  std::string Train(const std::vector<std::string>& arguments,
+                    const std::string& run) {
+    std::vector<std::string> command = {testing::Program("tributary"), "train",
+                                        "--run-dir", Path(run)};
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    const testing::ProcessResult result = testing::RunProcess(command);
+    EXPECT_EQ(result.exit_code, 0) << result.output;
+    if (result.exit_code != 0) return run;
+    return nlohmann::json::parse(Read(run + "/summary.json"))["weights_sha256"];
+  }
+  std::string WeightsOf(const std::string& data, int steps,
+                        const std::string& name,
+                        const testing::Strategy& strategy) {
+    const std::string run = absl::StrCat(strategy.label, "_", name);
+    Write(run + ".yaml",
+          absl::StrCat(
+              "name: skips\ndevice: cpu\nmodel: {sequential: [{linear: {in: 1, "
+              "out: 4}}, {linear: {in: 4, out: 1}}]}\n"
+              "data: {train: {csv: {path: ",
+              Path(data),
+              ", columns: {label: y}}}, shuffle: none, global_batch_size: 4}\n"
+              "training: {steps: ",
+              steps, ", loss: mse, nonfinite: skip, optimizer: adam}\n",
+              strategy.Yaml(2)));
+    return Train({Path(run + ".yaml")}, run);
+  }
+};
+
+TEST_F(SkippedStepsTest, DoNotCountForTheOptimizer) {
+  for (const testing::Strategy& strategy :
+       {testing::ParameterServerStrategy(), testing::CollectiveStrategies()[0],
+        testing::CollectiveStrategies()[1],
+        testing::ModelParallelStrategies()[1],
+        testing::ModelParallelStrategies()[2]}) {
+    SCOPED_TRACE(strategy.label);
+    const std::string expected = WeightsOf("others.csv", 5, "other", strategy);
+    EXPECT_EQ(WeightsOf("all.csv", 8, "all", strategy), expected);
+    WeightsOf("all.csv", 4, "begun", strategy);
+    EXPECT_EQ(Train({"--resume", Path(strategy.label + "_begun"), "--set",
+                     "training.steps=8"},
+                    strategy.label + "_resumed"),
+              expected);
+  }
+}
 
 }  // namespace
 }  // namespace tributary

@@ -53,6 +53,7 @@ constexpr Mutation kMutations[] = {
     {"exact-pull-gets-present", 800},
     {"previous-dropped", 20000, 1650},
     {"late-cut", 100},
+    {"skips-forgotten", 3000},
     {"cut-before-all-stand", 1000},
     {"newer-plan-ignored", 300},
     {"old-report-counts", 20000},

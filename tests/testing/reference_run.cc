@@ -113,13 +113,18 @@ ReferenceRun::Version ReferenceRun::Next(const Version& now, int64_t step) {
   if (options_.clip_norm > 0 || options_.skip_nonfinite) {
     double square = 0;
     for (const std::vector<float>& tensor : mean) square += Square(tensor);
-    if (options_.skip_nonfinite && !std::isfinite(square)) return now;
+    if (options_.skip_nonfinite && !std::isfinite(square)) {
+      Version same = now;
+      ++same.skipped_steps;
+      return same;
+    }
     if (options_.clip_norm > 0) {
       scale = std::min(1.0, options_.clip_norm / (std::sqrt(square) + 1e-6));
     }
   }
   const double rate = options_.learning_rate(step);
-  const OptimizerStep prepared = optimizer.Prepare(step + 1, rate, scale);
+  const int64_t update = step + 1 - now.skipped_steps;
+  const OptimizerStep prepared = optimizer.Prepare(update, rate, scale);
   Version next = now;
   for (size_t p = 0; p < mean.size(); ++p) {
     const int64_t n = Size(mean[p]);
@@ -138,7 +143,7 @@ ReferenceRun::Version ReferenceRun::Next(const Version& now, int64_t step) {
                                direction.data(), state.data());
     }
     const double move = optimizer.DirectionRate(
-        {.step = step + 1,
+        {.step = update,
          .learning_rate = rate,
          .weight_norm = std::sqrt(Square(next.weights[p])),
          .direction_norm = std::sqrt(Square(direction)),

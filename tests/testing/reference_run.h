@@ -40,6 +40,7 @@ class ReferenceRun {
 
   // The state after a number of steps.
   struct Version {
+    int64_t skipped_steps = 0;  // of the steps before
     Tensors weights;
     std::vector<Tensors> state;  // by the optimizer's state names
   };

@@ -46,7 +46,8 @@ ShardFileSeries SeriesOf(const v1::Plan& plan, const PartitionPlan& partition,
 // The contents of a server's file before its tensors; sufficient to read the
 // file alone.
 struct ShardFileHeader : ShardFileSeries {
-  int64_t step = 0;  // optimizer steps applied
+  int64_t step = 0;           // steps done
+  int64_t skipped_steps = 0;  // of these: they changed nothing
 
   friend bool operator==(const ShardFileHeader&,
                          const ShardFileHeader&) = default;

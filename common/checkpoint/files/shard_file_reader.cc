@@ -107,6 +107,7 @@ absl::Status ShardFile::ReadIndex(const v1::CheckpointShard& index) {
   header_.lineage = index.lineage();
   header_.plan_epoch = index.plan_epoch();
   header_.step = index.step();
+  header_.skipped_steps = index.skipped_steps();
   header_.shard = index.shard();
   header_.num_shards = index.num_shards();
   header_.parameters = FromProto(index.parameters());
@@ -114,6 +115,10 @@ absl::Status ShardFile::ReadIndex(const v1::CheckpointShard& index) {
                          index.state_names().end()};
   TRIBUTARY_RETURN_IF_ERROR(
       CheckTensorNames(header_.parameters, header_.state_names));
+  if (header_.skipped_steps < 0 || header_.skipped_steps > header_.step) {
+    return absl::DataLossError(absl::StrCat(
+        header_.skipped_steps, " skipped steps of ", header_.step));
+  }
   int64_t offset = 0;
   for (const v1::CheckpointBlock& block : index.blocks()) {
     TRIBUTARY_ASSIGN_OR_RETURN(

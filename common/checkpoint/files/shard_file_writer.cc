@@ -76,6 +76,7 @@ v1::CheckpointShard IndexOf(const ShardFileHeader& header,
   index.set_lineage(header.lineage);
   index.set_plan_epoch(header.plan_epoch);
   index.set_step(header.step);
+  index.set_skipped_steps(header.skipped_steps);
   index.set_shard(header.shard);
   index.set_num_shards(header.num_shards);
   ToProto(header.parameters, index.mutable_parameters());

@@ -163,6 +163,7 @@ absl::StatusOr<WholeState> Disk::Read(const std::string& folder,
   }
   whole.state.assign(num_states, whole.weights);
   for (const v1::CheckpointFile& file : found->manifest->files()) {
+    whole.skipped_steps = found->files.at(file.name()).header.skipped_steps;
     for (const BlockSnapshot& block : found->files.at(file.name()).blocks) {
       CopyIn(block.block, block.weights, &whole.weights);
       for (size_t i = 0; i < num_states; ++i) {

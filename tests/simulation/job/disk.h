@@ -19,6 +19,7 @@ namespace tributary::simulation {
 // A whole checkpoint, assembled.
 struct WholeState {
   int64_t step = 0;
+  int64_t skipped_steps = 0;
   Tensors weights;
   std::vector<Tensors> state;
 

@@ -203,6 +203,7 @@ absl::Status SimulatedServer::Start(const v1::Plan& plan) {
       restored->CopyOut(block, weights, state);
       return absl::OkStatus();
     };
+    restore.skipped_steps = restored->skipped_steps;
   }
   const std::shared_ptr<ServedPlan> ended = served();
   const absl::Status status =

@@ -57,7 +57,8 @@ absl::StatusOr<v1::CheckpointFile> CheckpointModel::WriteShard(
                           .parameters = parameters,
                           .state_names = state_names,
                           .digests = !key.empty()},
-                         step},
+                         step,
+                         skipped_steps.empty() ? 0 : skipped_steps[shard]},
                         images);
 }
 

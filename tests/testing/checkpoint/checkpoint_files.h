@@ -25,7 +25,8 @@ struct CheckpointModel {
                                {"2.bias", {4}},
                                {"4.scale", {}}};
   std::vector<std::string> state_names = {"exp_avg", "exp_avg_sq"};
-  float offset = 0;        // added to every value
+  float offset = 0;                         // added to every value
+  std::vector<int64_t> skipped_steps = {};  // in the file of each shard, or 0
   bool residuals = false;  // whether the checkpoint holds those of its ranks
   std::string key;         // of its keyed checksum; empty: it has none
 

@@ -125,6 +125,7 @@ absl::Status AllReduceCheckpoints::Cut(int64_t steps) {
     const Block none;
     take(
         {.steps = steps,
+         .skipped_steps = optimizer_->skipped_steps(),
          .block = &none,
          .weights = SharedBuffer(0),
          .state = std::vector<const float*>(optimizer_->state_names().size())});

@@ -239,7 +239,8 @@ absl::Status AllReduceSynchronizer::Process(const Bucket& bucket) {
   AddSpan(/*optimizer=*/false, reducing);
   if (two_phase_) return absl::OkStatus();
   const int64_t updating = Clock::Real().NowMicros();
-  const OptimizerSteps prepared = optimizer_->Prepare(step_ + 1, Rates());
+  const OptimizerSteps prepared =
+      optimizer_->Prepare(optimizer_->UpdateAfter(step_), Rates());
   for (size_t r = 0; r < bucket.num_ranges; ++r) {
     const size_t range = bucket.first_range + r;
     TRIBUTARY_ASSIGN_OR_RETURN(const bool finite,
@@ -354,7 +355,7 @@ absl::Status AllReduceSynchronizer::ApplyWithSums() {
   const UpdatePhases& phases = optimizer_->phases();
   if (const int p = UpdatePhases::FirstNonFinite(squares); p >= 0) {
     skipped_ = phases.skips_nonfinite();
-    if (skipped_) return absl::OkStatus();
+    if (skipped_) return optimizer_->Skip();
     return WithCause(absl::InvalidArgumentError(absl::StrCat(
                          "the gradient of \"", options_.part.planned[p].name,
                          "\" in step ", step_ + 1, " is not finite")),
@@ -362,7 +363,8 @@ absl::Status AllReduceSynchronizer::ApplyWithSums() {
   }
   const LearningRates rates = Rates();
   const double scale = phases.Scale(options_.part.planned, squares);
-  const OptimizerSteps prepared = optimizer_->Prepare(step_ + 1, rates, scale);
+  const int64_t update = optimizer_->UpdateAfter(step_);
+  const OptimizerSteps prepared = optimizer_->Prepare(update, rates, scale);
   if (phases.needs_factors()) {
     TRIBUTARY_ASSIGN_OR_RETURN(std::vector<double> sums,
                                optimizer_->FactorSums(scale, own[0]));
@@ -378,7 +380,7 @@ absl::Status AllReduceSynchronizer::ApplyWithSums() {
     TRIBUTARY_ASSIGN_OR_RETURN(auto pairs,
                                sums_->PerParameter(std::move(directions), 2));
     optimizer_->ApplyDirections(phases.Moves(
-        options_.model->parameters(), step_ + 1, rates, pairs[0], pairs[1]));
+        options_.model->parameters(), update, rates, pairs[0], pairs[1]));
   } else {
     optimizer_->UpdateAll(prepared);
   }

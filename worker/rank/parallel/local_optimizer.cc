@@ -57,6 +57,7 @@ absl::StatusOr<std::unique_ptr<LocalOptimizer>> LocalOptimizer::Create(
 
 absl::Status LocalOptimizer::Reset() {
   Ops& ops = *options_.ops;
+  skipped_steps_ = 0;
   for (size_t r = 0; r < ranges().size(); ++r) {
     const GradientRange& range = ranges()[r];
     if (moments_[r]) {
@@ -83,6 +84,7 @@ absl::Status LocalOptimizer::Reset() {
 
 absl::Status LocalOptimizer::Restore(const PlannedCheckpoint& checkpoint,
                                      const std::vector<int>& place_in_plan) {
+  skipped_steps_ = checkpoint.skipped_steps();
   for (size_t r = 0; r < ranges().size(); ++r) {
     const GradientRange& range = ranges()[r];
     std::vector<float> host(range.size());
@@ -133,6 +135,7 @@ absl::Status LocalOptimizer::Cut(
       .size = r.size(),
       .slices = {{.parameter = place, .begin = r.begin, .end = r.end}}};
   BlockCut cut{.steps = steps,
+               .skipped_steps = skipped_steps_,
                .block = &block,
                .weights = SharedBuffer(r.size()),
                .state = {}};

@@ -60,10 +60,22 @@ class LocalOptimizer {
   absl::Status Cut(int64_t steps, size_t range, int place,
                    const std::function<void(const BlockCut&)>& take);
 
+  // Counts a step that changes nothing.
+  absl::Status Skip() {
+    ++skipped_steps_;
+    return absl::OkStatus();
+  }
+  int64_t skipped_steps() const { return skipped_steps_; }
+  // The number of the update in a step that begins after `steps` steps, from 1:
+  // steps that changed nothing do not count.
+  int64_t UpdateAfter(int64_t steps) const {
+    return steps + 1 - skipped_steps_;
+  }
+
   const std::vector<GradientRange>& ranges() const { return options_.ranges; }
   const UpdatePhases& phases() const { return phases_; }
 
-  // Returns the scalars of step `number`, counted from 1. rates: one for each
+  // Returns the scalars of update `number`, counted from 1. rates: one for each
   // group (GroupedOptimizer::RatesAt).
   OptimizerSteps Prepare(int64_t number, const LearningRates& rates,
                          double gradient_scale = 1) const {
@@ -115,6 +127,7 @@ class LocalOptimizer {
 
   const Options options_;
   const UpdatePhases phases_;
+  int64_t skipped_steps_ = 0;
   std::vector<int> group_;    // [range]: the optimizer's group
   std::vector<bool> frozen_;  // [range]: weights and state never change
   // [range][state]; a range with factored moments has no state here

@@ -127,6 +127,19 @@ TEST_F(CheckpointReaderTest, AFileOfAnotherStepOrJobIsFound) {
               StatusIs(absl::StatusCode::kDataLoss, "of job 8"));
 }
 
+TEST_F(CheckpointReaderTest, AllFilesAgreeOnTheStepsThatChangedNothing) {
+  CheckpointModel model;
+  model.skipped_steps = {3, 3};
+  TRIBUTARY_EXPECT_OK(model.Write(folder(), 20, 2));
+  EXPECT_EQ(Open()->skipped_steps(), 3);
+  model.skipped_steps = {3, 4};
+  TRIBUTARY_EXPECT_OK(model.Write(folder(), 40, 2));
+  EXPECT_THAT(CheckpointReader::Open(Path("step-000000000040")),
+              StatusIs(absl::StatusCode::kDataLoss,
+                       "shard-001-of-002.ckpt says that 4 steps changed "
+                       "nothing, shard-000-of-002.ckpt says 3"));
+}
+
 // The file has the right header, but fewer blocks than the original.
 TEST_F(CheckpointReaderTest, AFileOfAnotherSizeIsFound) {
   TRIBUTARY_EXPECT_OK(model_.Write(folder(), 20, 2));

@@ -62,7 +62,11 @@ class CheckpointerTest : public TemporaryFolderTest {
       weights.data()[i] = value;
       state[0].data()[i] = -value;
     }
-    checkpointer_->Take({step, &blocks_[block], weights, {state[0].data()}});
+    checkpointer_->Take({.steps = step,
+                         .skipped_steps = step / 10,
+                         .block = &blocks_[block],
+                         .weights = weights,
+                         .state = {state[0].data()}});
     // Training goes on at once: the snapshot must not see it.
     for (int64_t i = 0; i < blocks_[block].size; ++i) state[0].data()[i] = 99;
   }
@@ -95,6 +99,7 @@ TEST_F(CheckpointerTest, WritesAFileOnceEveryBlockOfTheStepIsThere) {
                                     "/" + written[0].file->name());
   TRIBUTARY_ASSERT_OK(file);
   EXPECT_EQ((*file)->header().step, 20);
+  EXPECT_EQ((*file)->header().skipped_steps, 2);
   PageBuffer buffer;
   std::vector<float> values(2);
   const auto& range = (*file)->ranges().back();

@@ -76,7 +76,8 @@ class ShardFileFolderTest : public testing::TemporaryFolderTest {
                                     .num_shards = 2,
                                     .parameters = {{"a", {3}}, {"b", {2, 2}}},
                                     .state_names = {"momentum_buffer"}},
-                                   /*step=*/20};
+                                   /*step=*/20,
+                                   /*skipped_steps=*/2};
   const BlockImage block_ = {.slices = slices_,
                              .weights = weights_.data(),
                              .state = {state_.data()},
@@ -201,6 +202,12 @@ TEST(ShardIndexTest, SlicesOutsideTheirParameterAreRefused) {
 }
 
 TEST(ShardIndexTest, BlocksMustFillTheDataExactly) {
+  v1::CheckpointShard skipping = Index();
+  skipping.set_step(7);
+  skipping.set_skipped_steps(8);
+  EXPECT_EQ(ErrorOf(skipping), "8 skipped steps of 7");
+  skipping.set_skipped_steps(-1);
+  EXPECT_EQ(ErrorOf(skipping), "-1 skipped steps of 7");
   EXPECT_EQ(ErrorOf(Index(), kDataBytes - 4),
             "blocks that want more than the 36 bytes of data");
   EXPECT_EQ(ErrorOf(Index(), kDataBytes + 4),

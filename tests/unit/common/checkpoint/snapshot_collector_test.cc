@@ -30,9 +30,12 @@ class SnapshotCollectorTest : public ::testing::Test {
     SharedBuffer weights(size);
     std::vector<float> state(size, -value);
     std::fill_n(weights.data(), size, value);
-    collector_.Add(
-        step, BlockSnapshot({step, &blocks_[block], weights, {state.data()}}),
-        /*pause_micros=*/10);
+    collector_.Add(step,
+                   BlockSnapshot({.steps = step,
+                                  .block = &blocks_[block],
+                                  .weights = weights,
+                                  .state = {state.data()}}),
+                   /*pause_micros=*/10);
     state.assign(size, 99);  // as training does after the cut
   }
   void AddAll(int64_t step) {

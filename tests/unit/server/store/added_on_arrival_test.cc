@@ -265,7 +265,8 @@ TEST_F(AnnouncedTotalTest, ARestoredShardBeginsWithoutASum) {
   Push(Announcing(0, 100, 1, 3));
   EXPECT_GT(shard_->held_bytes(), 0u);
   TRIBUTARY_EXPECT_OK(shard_->Restore(
-      0, [](const Block&, float* weights, const std::vector<float*>&) {
+      0, /*skipped_steps=*/0,
+      [](const Block&, float* weights, const std::vector<float*>&) {
         std::fill_n(weights, 4, 0.0f);
         return absl::OkStatus();
       }));

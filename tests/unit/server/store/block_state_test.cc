@@ -128,7 +128,7 @@ ABSL_NO_THREAD_SAFETY_ANALYSIS {
     for (int64_t step = 1; step <= 3; ++step) {
       Contribute(step - 1);
       const OptimizerSteps prepared = optimizer_->Prepare(step, {0.1}, 1);
-      state_->ApplyFused(prepared, version);
+      state_->ApplyFused(prepared, &version);
       Update(prepared);
       ExpectWeights(version.name);
     }
@@ -143,7 +143,7 @@ ABSL_NO_THREAD_SAFETY_ANALYSIS {
       Contribute(step - 1, /*early=*/true);
       EXPECT_EQ(state_->aggregator().added(), kRanks - 1);
       const OptimizerSteps prepared = optimizer_->Prepare(step, {0.1}, 1);
-      state_->ApplyFused(prepared, version);
+      state_->ApplyFused(prepared, &version);
       Update(prepared);
       ExpectWeights(version.name);
     }

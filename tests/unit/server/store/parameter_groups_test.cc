@@ -218,13 +218,39 @@ TEST_F(ParameterGroupsTest, RoundsOfLocalSgdTakeNoRates) {
 
 class SkippedStepTest : public ParameterShardTest {
  protected:
-  void SetUp() override {
+  void SetUp() override { CreateWith({}); }
+  void CreateWith(const OptimizerOptions& optimizer) {
     ParameterShard::Options options;
     options.num_workers = 2;
+    options.training.optimizer = optimizer;
     options.training.policy = std::make_unique<BulkSynchronous>();
     options.training.nonfinite = NonFiniteAction::kSkip;
+    options.training.checkpoint_every_steps = 4;
+    options.callbacks.on_checkpoint = [this](const BlockCut& cut) {
+      skipped_steps_ = cut.skipped_steps;
+      weights_.assign(cut.weights.data(), cut.weights.data() + 4);
+      state_.clear();
+      for (const float* state : cut.state) {
+        state_.emplace_back(state, state + 4);
+      }
+    };
     Create(std::move(options));
     Initialize();
+  }
+  void Restore() {
+    const auto load = [this](const Block&, float* weights,
+                             const std::vector<float*>& state) {
+      std::copy_n(weights_.data(), 4, weights);
+      for (size_t i = 0; i < state_.size(); ++i) {
+        std::copy_n(state_[i].data(), 4, state[i]);
+      }
+      return absl::OkStatus();
+    };
+    TRIBUTARY_ASSERT_OK(shard_->Restore(4, skipped_steps_, load));
+  }
+  float WeightAfter(int64_t step) {
+    Push(Make(0, step, 1.0f));
+    return First(Push(Make(1, step, 1.0f)));
   }
   // Whether both ranks hear that a step with rank 1's `value` was skipped.
   bool Skips(int64_t step, float value) {
@@ -233,7 +259,42 @@ class SkippedStepTest : public ParameterShardTest {
     EXPECT_EQ((**first)->skipped, (**second)->skipped);
     return (**second)->skipped;
   }
+
+  // Of the last checkpoint.
+  int64_t skipped_steps_ = 0;
+  std::vector<float> weights_;
+  std::vector<std::vector<float>> state_;
 };
+
+// As with PyTorch's GradScaler, whose optimizer is not called for such a step.
+// The others' sizes depend on the number of an update.
+TEST_F(SkippedStepTest, TheOptimizerDoesNotCountIt) {
+  for (const char* kind : {"adam", "adamw", "lamb", "adafactor", "adagrad"}) {
+    SCOPED_TRACE(kind);
+    OptimizerOptions optimizer;
+    optimizer.kind = kind;
+    optimizer.learning_rate = 0.01;
+    optimizer.learning_rate_decay = 1;
+    CreateWith(optimizer);
+    const float first = WeightAfter(0);
+    const float second = WeightAfter(1);
+    const float third = WeightAfter(2);
+
+    CreateWith(optimizer);
+    EXPECT_TRUE(Skips(0, kNan));
+    EXPECT_TRUE(Skips(1, kNan));
+    EXPECT_EQ(WeightAfter(2), first);
+    EXPECT_TRUE(Skips(3, kNan));  // a checkpoint follows
+    EXPECT_EQ(skipped_steps_, 3);
+    EXPECT_EQ(WeightAfter(4), second);
+    EXPECT_EQ(WeightAfter(5), third);
+
+    CreateWith(optimizer);
+    Restore();
+    EXPECT_EQ(WeightAfter(4), second);
+    EXPECT_EQ(WeightAfter(5), third);
+  }
+}
 
 TEST_F(SkippedStepTest, TheAnswersSayWhetherTheirStepChangedNothing) {
   EXPECT_FALSE(Skips(0, 1));

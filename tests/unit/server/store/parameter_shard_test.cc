@@ -274,7 +274,8 @@ TEST_F(ParameterShardTest, CutsHoldWeightsAndStateAndGoOnWhereTheyWereTaken) {
 
   Create(options());
   TRIBUTARY_EXPECT_OK(shard_->Restore(
-      2, [&](const Block&, float* w, const std::vector<float*>& s) {
+      2, /*skipped_steps=*/0,
+      [&](const Block&, float* w, const std::vector<float*>& s) {
         std::copy(weights.begin(), weights.end(), w);
         std::copy(state.begin(), state.end(), s[0]);
         return absl::OkStatus();
