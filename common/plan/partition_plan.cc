@@ -210,10 +210,11 @@ uint64_t PartitionPlan::DefaultBucketBytes(double weight_bytes, int num_shards,
   constexpr double kBlocksOfAShard = 32;
   constexpr double kSmallestBlock = kMinBlockElements * sizeof(float);
   constexpr double kLargestBlock = 1 << 20;
+  const double part = weight_bytes / num_shards / kBlocksOfAShard;
   const double block =
-      one_machine ? kOneMachine / num_shards
-                  : std::clamp(weight_bytes / num_shards / kBlocksOfAShard,
-                               kSmallestBlock, kLargestBlock);
+      one_machine
+          ? std::max(kOneMachine / num_shards, std::min(part, kOneMachine))
+          : std::clamp(part, kSmallestBlock, kLargestBlock);
   // Far fewer blocks than kMaxBlocks, whatever the model.
   const double enough = 4 * weight_bytes / static_cast<double>(kMaxBlocks);
   return static_cast<uint64_t>(

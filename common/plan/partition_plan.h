@@ -87,9 +87,10 @@ class PartitionPlan {
   static constexpr int64_t kMinBlockElements = 16 * kGrainElements;
 
   // The bucket size of a job that names none. On one machine few large blocks
-  // take the least processor time. Over a link a server answers a block only
-  // when all of it has arrived: with n blocks in a shard, that wait is 1/n of
-  // the transfer (docs/decisions/block-size.md).
+  // take the least processor time; several servers share 4 MiB, or have blocks
+  // of up to 4 MiB each if the model has many of these. Over a link a server
+  // answers a block only when all of it has arrived: with n blocks in a shard,
+  // that wait is 1/n of the transfer (docs/decisions/block-size.md).
   static uint64_t DefaultBucketBytes(double weight_bytes, int num_shards,
                                      bool one_machine);
 

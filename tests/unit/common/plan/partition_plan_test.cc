@@ -202,6 +202,9 @@ TEST(PartitionPlanTest, DefaultBlocksAreAPartOfTheShard) {
     return PartitionPlan::DefaultBucketBytes(weight_bytes, shards, one_machine);
   };
   EXPECT_EQ(bytes(8 * kMiB, 1, true), 4u << 20);
+  EXPECT_EQ(bytes(8 * kMiB, 4, true), 4u << 20);    // blocks of 1 MiB
+  EXPECT_EQ(bytes(256 * kMiB, 4, true), 8u << 20);  // of 2 MiB
+  EXPECT_EQ(bytes(1024 * kMiB, 4, true), 16u << 20);
   EXPECT_EQ(bytes(8 * kMiB, 1, false), 256u << 10);
   EXPECT_EQ(bytes(8 * kMiB, 2, false), 256u << 10);  // blocks of 128 KiB
   // Not below the smallest block, 64 KiB, and not above 1 MiB.
