@@ -26,6 +26,8 @@ class MemoryOps {
   // "cpu" or "cuda: NVIDIA H200".
   virtual const char* device_name() const = 0;
   virtual bool is_host() const = 0;  // device memory is host memory
+  // Tells this machine's devices apart: "0000:18:00.0"; empty for the host.
+  virtual std::string device_id() const { return ""; }
 
   // Memory aligned to 64 bytes, or nullptr when there is not enough.
   virtual void* Allocate(size_t bytes) = 0;

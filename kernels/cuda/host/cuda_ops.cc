@@ -37,18 +37,6 @@ std::unique_ptr<CudaOps> CudaOps::Create(int device, ProductPrecision precision,
   return ops;
 }
 
-std::string CudaOps::arithmetic() const {
-  int driver = 0;
-  if (cudaDriverGetVersion(&driver) != cudaSuccess) cudaGetLastError();
-  return name_ + ", driver for CUDA " + std::to_string(driver) + ", CUDA " +
-         std::to_string(CUDART_VERSION) + ", cuBLAS " +
-         std::to_string(cublas_->version());
-}
-
-std::string CudaArithmeticOf(const Ops& ops) {
-  return static_cast<const CudaOps&>(ops).arithmetic();
-}
-
 CudaOps::~CudaOps() {
   cudaSetDevice(device_);
   if (scratch_ != nullptr) cudaFreeAsync(scratch_, stream_);

@@ -24,6 +24,7 @@ class CudaOps final : public Ops {
 
   const char* device_name() const override { return name_.c_str(); }
   bool is_host() const override { return false; }
+  std::string device_id() const override;
 
   int device() const { return device_; }
   // The device's part of ArithmeticOf (kernels/device.h).

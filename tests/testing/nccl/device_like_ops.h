@@ -32,6 +32,8 @@ class DeviceLikeOps final : public CpuOps {
 
   const char* device_name() const override { return "device-like"; }
   bool is_host() const override { return false; }
+  std::string device_id() const override { return id_; }
+  void SetId(const std::string& id) { id_ = id; }
 
   // Makes the `nth` call from now (counted from 1) fail, and no other.
   void FailCopyOut(int nth) { copies_out_until_fault_ = nth; }
@@ -152,6 +154,7 @@ class DeviceLikeOps final : public CpuOps {
     under_way_.clear();
   }
 
+  std::string id_;
   std::string pin_error_;  // set before other threads use this object
   std::atomic<int> copies_out_until_fault_ = 0;
   std::atomic<int> squares_until_fault_ = 0;

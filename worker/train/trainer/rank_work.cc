@@ -22,6 +22,7 @@
 #include "worker/train/data/batches/training_batches.h"
 #include "worker/train/data/class_weights.h"
 #include "worker/train/data/raw_checksum.h"
+#include "worker/train/trainer/device_claim.h"
 #include "worker/train/trainer/make_synchronizer.h"
 #include "worker/train/trainer/start_weights.h"
 #include "worker/train/trainer/trainer.h"
@@ -73,6 +74,7 @@ absl::Status RankWork::OpenDevice() {
     tools_.adoptions.Adopt(OtherRanks(member_));
   }
   spdlog::info("device: {}", ops_->device_name());
+  device_claim_ = ClaimDevice(*ops_);
   member_.display().SetDevice(ops_->device_name());
   TRIBUTARY_ASSIGN_OR_RETURN(recomputes_,
                              member_.DeclareArithmetic(ArithmeticOf(*ops_)));

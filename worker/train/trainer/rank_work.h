@@ -105,6 +105,7 @@ class RankWork final : private TrainingJob, private DrivenRank {
   const v1::JobSpec& job_ = member_.job();
 
   std::unique_ptr<Ops> ops_;
+  UniqueFd device_claim_;
   bool recomputes_ = false;  // Member::DeclareArithmetic
   std::shared_ptr<const TrainTest> data_;
   std::optional<StepPlan> steps_;
