@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/run/local_run.h"
 
-#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -58,7 +57,7 @@ std::vector<std::string> ProbeArguments(const LocalRunOptions::Probe& probe) {
 void StopAfter(const LocalRunOptions::Probe& probe, JobRun& run) {
   if (probe.last_step == 0) return;
   const JobTotals totals = run.coordinator().control().Totals();
-  if (std::min(totals.steps, totals.checkpoint_step) < probe.last_step) return;
+  if (totals.checkpoint_step < probe.last_step) return;
   run.coordinator().control().RequestStop();
 }
 

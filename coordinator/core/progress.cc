@@ -86,6 +86,22 @@ absl::Status Progress::StartAt(uint32_t rank_index, int64_t start_step) {
   return absl::OkStatus();
 }
 
+void Progress::Close(int64_t step) {
+  const int64_t last = std::max(step, furthest_step());
+  for (uint32_t rank = 0; rank < ranks_.size(); ++rank) {
+    // An error means that the gap exceeds kMaxWaitingReports. It stays.
+    (void)StartAt(rank, last);
+  }
+}
+
+int64_t Progress::furthest_step() const {
+  int64_t furthest = 0;
+  for (const Rank& rank : ranks_) {
+    furthest = std::max(furthest, rank.last_step);
+  }
+  return furthest;
+}
+
 absl::StatusOr<uint32_t> Progress::Add(
     uint32_t rank_index,
     const google::protobuf::RepeatedPtrField<v1::StepReport>& reports) {

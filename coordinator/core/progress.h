@@ -29,7 +29,7 @@ struct StepRecord {
   // the mean time spent waiting for the slowest rank.
   double peer_seconds = 0;
   bool skipped = false;  // the update changed nothing (nonfinite: skip)
-  // Number of ranks that have computed the step but whose reports are lost.
+  // Number of ranks whose reports of the step are lost.
   size_t lost_reports = 0;
   uint64_t bytes_sent = 0;  // payloads, by all ranks
   uint64_t bytes_received = 0;
@@ -74,6 +74,10 @@ class Progress {
       uint32_t rank,
       const google::protobuf::RepeatedPtrField<v1::StepReport>& reports);
 
+  // No more reports come: every report that is missing counts as lost, up to
+  // `step` or the furthest rank's last step.
+  void Close(int64_t step);
+
   // Takes the records merged since the last call.
   std::vector<StepRecord> Take();
   bool HasRecords() const { return !records_.empty(); }
@@ -88,6 +92,8 @@ class Progress {
     return ranks_[rank].last_report;
   }
   int64_t merged_step() const { return latest_.step; }
+  // The last step that any rank has reported.
+  int64_t furthest_step() const;
   // The latest merged step, with the newest known loss. Step 0: there is none
   // yet.
   const StepRecord& latest() const { return latest_; }

@@ -10,6 +10,7 @@
 #include "common/status/cause.h"
 #include "common/status/status_macros.h"
 #include "common/wire/identity/role_name.h"
+#include "coordinator/job/job_status.h"
 #include "spdlog/spdlog.h"
 
 namespace tributary {
@@ -290,6 +291,11 @@ std::string JobCore::Message() const {
   const JobWait waiting = Waiting();
   return !waiting && state_.life().over() ? state_.life().message()
                                           : waiting.wait.text();
+}
+
+void JobCore::CloseReports() {
+  if (saver_.deposed() || phase() != v1::JOB_PHASE_FAILED) return;
+  reports_.progress().Close(StepsDone(state_, reports_, checkpoints_));
 }
 
 JobUpdate JobCore::TakeUpdate() {

@@ -81,6 +81,9 @@ class JobCore {
   // Sets what the job waits for besides members; an empty text: nothing.
   void SetWaits(const v1::Wait& what);
 
+  // Call it once the members of a failed job have been told of the failure: no
+  // more reports come, and those that are missing count as lost.
+  void CloseReports();
   bool HasUpdate() const { return news_.Has(phase(), !Held().ok()); }
   JobUpdate TakeUpdate();
   JobWait Waiting() const;

@@ -63,6 +63,17 @@ const char* PhaseWord(v1::JobPhase phase) {
   }
 }
 
+int64_t StepsDone(const JobState& state, const WorkerReports& reports,
+                  const JobCheckpoints& checkpoints) {
+  const Progress& progress = reports.progress();
+  const int64_t done =
+      std::max({progress.merged_step(), checkpoints.ledger().newest_step(),
+                state.restore_step()});
+  return state.life().phase() == v1::JOB_PHASE_FAILED
+             ? std::max(done, progress.furthest_step())
+             : done;
+}
+
 v1::JobStatusResponse JobStatusOf(const JobState& state,
                                   const WorkerReports& reports,
                                   const JobCheckpoints& checkpoints,
@@ -72,13 +83,13 @@ v1::JobStatusResponse JobStatusOf(const JobState& state,
   v1::JobStatusResponse status;
   status.set_job_id(state.options().job_id);
   status.set_name(state.options().job.name());
-  status.set_step(progress.merged_step());
+  status.set_step(StepsDone(state, reports, checkpoints));
   status.set_total_steps(KnownSteps(state.total_steps()));
   // A program that has not declared its epochs calls each step one.
   if (const DataCourse& course = state.plans().course();
       !course.empty() &&
       (!state.options().job.has_program() || course.steps_per_epoch() > 1)) {
-    const DataPosition at = course.After(progress.merged_step());
+    const DataPosition at = course.After(status.step());
     status.set_epoch(static_cast<double>(at.epoch) +
                      static_cast<double>(at.row) /
                          static_cast<double>(course.last().rows));
@@ -137,7 +148,7 @@ JobTotals JobTotalsOf(const JobState& state, const WorkerReports& reports,
                       const EvaluationDecisions& decisions) {
   const Progress& progress = reports.progress();
   JobTotals totals;
-  totals.steps = progress.merged_step();
+  totals.steps = StepsDone(state, reports, checkpoints);
   totals.epochs = progress.latest().epoch;
   // If no step was done after the checkpoint, the course tells the epoch.
   if (const DataCourse& course = state.plans().course();

@@ -14,6 +14,12 @@ namespace tributary {
 // "waiting", "running", "stopping", "done", "failed" or "unknown".
 const char* PhaseWord(v1::JobPhase phase);
 
+// The steps that the job has done: those that every worker has reported, and
+// those up to a checkpoint. A failed job has also done the steps that any
+// worker has reported, because a lost worker's reports never come.
+int64_t StepsDone(const JobState& state, const WorkerReports& reports,
+                  const JobCheckpoints& checkpoints);
+
 // The answer to `tributary status`, without phase and message.
 v1::JobStatusResponse JobStatusOf(const JobState& state,
                                   const WorkerReports& reports,
@@ -22,7 +28,7 @@ v1::JobStatusResponse JobStatusOf(const JobState& state,
 
 // Totals of a whole run.
 struct JobTotals {
-  int64_t steps = 0;  // finished by every worker
+  int64_t steps = 0;  // StepsDone
   int64_t epochs = 0;
   uint64_t samples = 0;
   double training_seconds = 0;       // of the steps alone

@@ -62,6 +62,12 @@ JobUpdate JobControl::WaitForUpdate(absl::Duration timeout) {
   return job_.core.TakeUpdate();
 }
 
+JobUpdate JobControl::LastUpdate() {
+  absl::MutexLock lock(&job_.mu);
+  job_.core.CloseReports();
+  return job_.core.TakeUpdate();
+}
+
 void JobControl::AllowStart(const std::string& checkpoint_directory) {
   LockedJob::Change change(&job_);
   job_.core.AllowStart(checkpoint_directory);

@@ -262,14 +262,15 @@ int JobRun::Conclude(const std::string& cause) {
   TRIBUTARY_FAILPOINT("coordinator-summary");
   if (options_.keys.run != nullptr) RunKeys::Remove(directory_->path());
   // Servers report their last step when they learn that the job is over.
-  JobUpdate last = coordinator_->control().WaitForUpdate(absl::ZeroDuration());
+  JobUpdate last = coordinator_->control().LastUpdate();
   if (const absl::Status status = directory_->AddTrace(last.trace);
       !status.ok()) {
     spdlog::warn("the trace may lack events: {}",
                  std::string(status.message()));
   }
   last.trace.clear();
-  // Workers of a failed job have reported their last steps by now.
+  // Workers of a failed job have reported their last steps by now, unless they
+  // were lost.
   Record(last);
   RunSummary summary = Summarize(cause);
   RunCheckpoints::SavedBest best;

@@ -3,11 +3,13 @@
 // with its own gradients, for tests of the command line.
 //
 //   program_rank [KEY=VALUE...] [steps N] [declare N] [exit CODE] [die-at N]
+//                [leave-at N]
 //
 // KEY=VALUE are fields of the job that the program sets. The program takes N
 // steps (default 5) and prints the first ones. `declare`: the total steps that
 // it declares. `exit`: rank 1 exits with this code before it joins. `die-at`:
-// at this step the first rank 1 in the folder kills itself.
+// at this step the first rank 1 in the folder kills itself. `leave-at`: at this
+// step rank 1 exits with code 0, without a word to anybody.
 #include <signal.h>
 #include <unistd.h>
 
@@ -37,18 +39,19 @@ constexpr int64_t kPrintedSteps = 100;
 
 struct Arguments {
   std::vector<std::string> settings;
-  int64_t steps = 5, declare = kOpenEnd, exit = -1, die_at = -1;
+  int64_t steps = 5, declare = kOpenEnd, exit = -1, die_at = -1, leave_at = -1;
 };
 
 Arguments Parse(int argc, char** argv) {
   Arguments arguments;
   for (int i = 1; i < argc; ++i) {
     const absl::string_view word = argv[i];
-    int64_t* const number = word == "steps"     ? &arguments.steps
-                            : word == "declare" ? &arguments.declare
-                            : word == "exit"    ? &arguments.exit
-                            : word == "die-at"  ? &arguments.die_at
-                                                : nullptr;
+    int64_t* const number = word == "steps"      ? &arguments.steps
+                            : word == "declare"  ? &arguments.declare
+                            : word == "exit"     ? &arguments.exit
+                            : word == "die-at"   ? &arguments.die_at
+                            : word == "leave-at" ? &arguments.leave_at
+                                                 : nullptr;
     if (number == nullptr) {
       arguments.settings.emplace_back(word);
     } else if (++i == argc || !absl::SimpleAtoi(argv[i], number)) {
@@ -88,6 +91,7 @@ absl::Status TrainSteps(const Arguments& arguments, const v1::Plan& plan,
   for (int64_t step = progress.steps + 1; step <= arguments.steps; ++step) {
     TRIBUTARY_RETURN_IF_ERROR(member.BeginStep(step));
     if (step == arguments.die_at && member.index() == 1) DieOnce();
+    if (step == arguments.leave_at && member.index() == 1) _exit(0);
     client->BeginStep(step - 1, 1, {&g, 1}, {&w, 1});
     for (int s = 0; s < client->partition().num_shards(); ++s) {
       for (const Block& block : client->partition().blocks(s)) {

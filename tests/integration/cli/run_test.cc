@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "common/files/safetensors.h"
@@ -113,6 +114,24 @@ TEST_F(RunTest, ARankThatLeavesBeforeItJoinsEndsTheRunSoon) {
                 HasSubstr(std::string("worker-1 exited with code ") + code +
                           "; its log ends: this rank has no data"));
   }
+}
+
+// The steps take less time than a heartbeat's interval.
+TEST_F(RunTest, ARankThatLeavesEarlyDoesNotHideTheStepsOfTheOthers) {
+  auto run = Start(
+      {"--servers", "1", "--workers", "2"},
+      {kSgd, "checkpoint={every_steps: 15}", "steps", "60", "leave-at", "51"});
+  EXPECT_EQ(run->Wait(kSoon), 1) << run->output();
+  const json summary = Summary();
+  EXPECT_THAT(std::string(summary["message"]),
+              HasSubstr("worker-1 exited with code 0"));
+  // Rank 1 takes part in step 50 after rank 0 has reported step 49.
+  EXPECT_GE(summary["steps"], 49);
+  EXPECT_LE(summary["checkpoint_step"], summary["steps"]);
+  EXPECT_EQ(summary["final_loss"], 1.0 / summary["steps"].get<double>());
+  EXPECT_TRUE(summary["total_steps"].is_null());
+  const std::string lines = Read("run/metrics.jsonl");
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), summary["steps"]);
 }
 
 TEST_F(RunTest, AResumedRunGoesOnFromItsCheckpoint) {

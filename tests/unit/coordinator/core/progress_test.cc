@@ -181,6 +181,27 @@ TEST(ProgressTest, RepeatedReportsAreSettledAgainButCountOnce) {
   EXPECT_EQ(progress.total_samples(), 12u);
 }
 
+TEST(ProgressTest, WhenNoMoreReportsComeTheFurthestRankTellsTheSteps) {
+  Progress progress(2);
+  ASSERT_TRUE(
+      progress.Add(0, List({Report(1, 6, 3), Report(2, 9, 3), Report(3, 3, 3)}))
+          .ok());
+  ASSERT_TRUE(progress.Add(1, List({Report(1, 2, 1)})).ok());
+  EXPECT_EQ(progress.merged_step(), 1);
+  EXPECT_EQ(progress.furthest_step(), 3);
+  progress.Close(2);
+  const auto records = progress.Take();
+  ASSERT_EQ(records.size(), 3u);
+  EXPECT_EQ(records[0].lost_reports, 0u);
+  EXPECT_EQ(records[2].step, 3);
+  EXPECT_EQ(records[2].lost_reports, 1u);
+  EXPECT_DOUBLE_EQ(records[2].loss, 1.0);  // of rank 0
+  EXPECT_EQ(progress.merged_step(), 3);
+  progress.Close(5);
+  EXPECT_EQ(progress.Take().size(), 2u) << "steps that nobody has reported";
+  EXPECT_EQ(progress.merged_step(), 5);
+}
+
 TEST(ProgressTest, GapIsRefusedAndNothingOfItTaken) {
   Progress progress(1);
   const absl::Status status =

@@ -90,11 +90,68 @@ TEST(JobControlTest, AFailedJobTakesTheStepsThatWorkersStillReport) {
   late.set_incarnation(late.incarnation() + 1);
   for (int64_t step : {1, 2}) *late.add_steps() = Step(step);
   ASSERT_TRUE(control.calls().Heartbeat(late).ok());
-  EXPECT_EQ(control.Totals().steps, 0) << "of a fenced process";
+  EXPECT_EQ(control.Totals().samples, 0u) << "of a fenced process";
   late.set_incarnation(other.incarnation());
   EXPECT_EQ(control.calls().Heartbeat(late)->phase(), v1::JOB_PHASE_FAILED);
-  EXPECT_EQ(control.Totals().steps, 2);
+  EXPECT_EQ(control.Totals().samples, 4u);
   EXPECT_EQ(control.WaitForUpdate(absl::ZeroDuration()).steps.size(), 2u);
+}
+
+// A process that ends takes its unsent reports with it. Those of the others
+// tell how far the job has come.
+TEST(JobControlTest, AFailedJobHasTheStepsThatALostWorkerDidNotReport) {
+  ManualClock clock;
+  JobState::Options options = Options();
+  options.job.mutable_cluster()->set_workers(2);
+  JobControl control({.state = options, .clock = &clock});
+  Join(control, v1::ROLE_SERVER, "server");
+  const auto one = Join(control, v1::ROLE_WORKER, "one");
+  Join(control, v1::ROLE_WORKER, "other");
+  Declare(control, one);
+  v1::HeartbeatRequest request = Beat(v1::ROLE_WORKER, one);
+  for (int64_t step : {1, 2}) *request.add_steps() = Step(step);
+  ASSERT_TRUE(control.calls().Heartbeat(request).ok());
+  EXPECT_EQ(control.Totals().steps, 0) << "the other may still report";
+  control.Fail("worker-1 exited with code 0 (the job still needs it)");
+  EXPECT_EQ(control.Totals().steps, 2);
+  request.clear_steps();
+  *request.add_steps() = Step(3);
+  ASSERT_TRUE(control.calls().Heartbeat(request).ok());
+  EXPECT_EQ(control.Totals().steps, 3);
+  EXPECT_EQ(control.Snapshot().step(), 3);
+  const std::vector<StepRecord> steps = control.LastUpdate().steps;
+  ASSERT_EQ(steps.size(), 3u);
+  EXPECT_EQ(steps[2].lost_reports, 1u);
+  EXPECT_EQ(steps[2].loss, 1);
+  EXPECT_EQ(control.Totals().samples, 3u);
+  EXPECT_EQ(control.Totals().final_loss, 1);
+}
+
+// A server may report a checkpoint before the workers report its step.
+TEST(JobControlTest, AJobHasDoneTheStepOfItsCheckpoint) {
+  ManualClock clock;
+  JobState::Options options = Options();
+  options.job.mutable_cluster()->set_workers(1);
+  JobControl control({.state = options, .clock = &clock});
+  control.AllowStart("checkpoints");
+  v1::HeartbeatRequest server =
+      Beat(v1::ROLE_SERVER, Join(control, v1::ROLE_SERVER, "server"));
+  Declare(control, Join(control, v1::ROLE_WORKER, "worker"));
+  v1::CheckpointReport* written = server.add_checkpoints();
+  written->set_step(5);
+  written->set_plan_epoch(1);
+  written->mutable_file()->set_name("shard-0");
+  ASSERT_TRUE(control.calls().Heartbeat(server).ok());
+  const auto pending = control.output().NextManifest();
+  ASSERT_TRUE(pending.has_value());
+  EXPECT_EQ(control.Snapshot().step(), 0) << "it is not complete";
+  EXPECT_TRUE(
+      control.output().ManifestWritten(*pending, "folder", absl::OkStatus()));
+  EXPECT_EQ(control.Snapshot().step(), 5);
+  EXPECT_EQ(control.Totals().steps, 5);
+  control.Fail("every worker was killed");
+  EXPECT_EQ(control.LastUpdate().steps.size(), 5u);
+  EXPECT_EQ(control.Totals().steps, 5);
 }
 
 TEST(JobControlTest, TheServersAreAskedForACheckpointOfTheLastStep) {
