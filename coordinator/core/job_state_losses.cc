@@ -20,8 +20,8 @@ void JobState::Lose(const Place& place, absl::string_view how,
   // Counts all workers: other ranks of the same process are lost too, and their
   // begun steps are forgotten once they register again.
   stop_.KnowBegun(std::max(step, membership_.HighestBegun()));
-  const std::string what =
-      absl::StrCat(place.Name(), " was lost at step ", step, ": ", how);
+  const std::string what = absl::StrCat(
+      place.Name(), " was lost, last heard at step ", step, ": ", how);
   if (!is_server &&
       options_.job.cluster().on_worker_loss() == v1::WORKER_LOSS_FAIL) {
     return life_.Fail(what);

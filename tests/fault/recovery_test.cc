@@ -253,19 +253,20 @@ TEST_F(RecoveryTest, DaemonsOfAJobThatFailsOnLossAllEndWithTheSentence) {
   auto victim = Start({"tributary-worker", "--coordinator", address});
   EXPECT_EQ(victim->Wait(kSoon), 128 + SIGKILL);
   const absl::Time killed = absl::Now();
-  EXPECT_TRUE(coordinator->WaitForOutput("was lost at step", kSoon));
+  EXPECT_TRUE(
+      coordinator->WaitForOutput("was lost, last heard at step", kSoon));
   TellSeconds("until_the_sentence", absl::Now() - killed);
   EXPECT_EQ(coordinator->Wait(kSoon), 1);
   for (auto& member : members) {
     EXPECT_EQ(member->Wait(kSoon), 1);
-    EXPECT_THAT(member->output(), HasSubstr("was lost at step"));
+    EXPECT_THAT(member->output(), HasSubstr("was lost, last heard at step"));
   }
   TellSeconds("until_the_end", absl::Now() - killed);
   // The message names the last step that the worker reported.
   EXPECT_THAT(std::string(Summary("run")["message"]),
               ::testing::MatchesRegex("worker [01] \\(.*, pid [0-9]+\\) was "
-                                      "lost at step [0-9]+: no heartbeat for "
-                                      "[0-9.]+ s"));
+                                      "lost, last heard at step [0-9]+: no "
+                                      "heartbeat for [0-9.]+ s"));
 }
 
 // A host is drained: a waiting spare process takes the place long before the

@@ -143,8 +143,8 @@ TEST_F(WaitsTest, ARankThatNobodyTakesEndsTheJobByName) {
   EXPECT_TRUE(Fired("worker-pushed:20"));
   EXPECT_THAT(
       std::string(Summary("run")["message"]),
-      MatchesRegex("worker 1 .* was lost at step [0-9]+, and nobody has "
-                   "taken its place for .* s"));
+      MatchesRegex("worker 1 .* was lost, last heard at step [0-9]+, and "
+                   "nobody has taken its place for .* s"));
 }
 
 class FirstSecondTest : public WaitsTest,

@@ -286,7 +286,7 @@ void Simulation::CheckEnd() {
                               absl::StrContains(message, "server");
   const bool loss_fails =
       cluster_.scenario().on_worker_loss == v1::WORKER_LOSS_FAIL &&
-      absl::StrContains(message, "was lost at step");
+      absl::StrContains(message, "was lost, last heard at step");
   if (loss_fails || (!cluster_.scenario().comes_back && names_somebody) ||
       (stop_requested_ &&
        absl::StrContains(message, "before the first step"))) {

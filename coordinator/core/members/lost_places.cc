@@ -31,7 +31,8 @@ std::string LostPlaces::EmptyFor(int64_t timeout_micros,
   for (const auto& [key, loss] : places_) {
     if (now_micros - loss.since_micros < timeout_micros) continue;
     return absl::StrFormat(
-        "%s was lost at step %d, and nobody has taken its place for %.1f s",
+        "%s was lost, last heard at step %d, and nobody has taken its place "
+        "for %.1f s",
         loss.name, loss.step, SecondsSince(loss.since_micros, now_micros));
   }
   return "";
@@ -41,9 +42,9 @@ std::string LostPlaces::WaitsFor(int64_t now_micros) const {
   std::vector<std::string> waits;
   for (const auto& [key, loss] : places_) {
     waits.push_back(absl::StrFormat(
-        "waiting for a process in the place of %s, lost at step %d, "
-        "%.1f s ago",
-        loss.name, loss.step, SecondsSince(loss.since_micros, now_micros)));
+        "waiting for a process in the place of %s, lost %.1f s ago, "
+        "last heard at step %d",
+        loss.name, SecondsSince(loss.since_micros, now_micros), loss.step));
   }
   return NameList(waits, "; ");
 }

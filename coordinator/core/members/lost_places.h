@@ -24,7 +24,8 @@ enum class LossVerdict {
 // time is passed in.
 class LostPlaces {
  public:
-  // Records that the place lost its holder at this step.
+  // Records that the place lost its holder. `step`: of the holder's last
+  // heartbeat.
   void Add(const Place& place, int64_t step, int64_t now_micros);
   // Records that the place has a holder again. False: it was not lost.
   bool Remove(const Place& place);
@@ -49,7 +50,7 @@ class LostPlaces {
  private:
   struct Loss {
     int64_t since_micros = 0;
-    int64_t step = 0;
+    int64_t step = 0;  // when it was last heard
     std::string name;  // of the lost member
   };
 

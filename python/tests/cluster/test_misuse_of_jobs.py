@@ -152,7 +152,10 @@ def test_a_server_that_is_lost_and_not_started_again(tmp_path: Path) -> None:
         kill = f"import os\nos.kill({job.servers[0].pid}, 9)\n"
         timeouts = "lease_seconds=1, sync_timeout=2"
         rank = job.rank(0, DECLARE + STEP + kill + STEPS, timeouts)
-        wanted = r"WrongState: server 0 .* was lost at step \d+, and nobody has taken"
+        wanted = (
+            r"WrongState: server 0 .* was lost, last heard at step \d+, "
+            "and nobody has taken"
+        )
         assert re.search(wanted, rank.output())
 
 

@@ -73,7 +73,7 @@ def broken_by_refusal(run):
 def broken_by_failure(run):
     """on_worker_loss: fail ends the job with the worker, its host and its step."""
     message = results.summary(run.attempt.run_dir).get("message", "")
-    if not re.search(r"worker \d+ \(.+\) was lost at step \d+", message):
+    if not re.search(r"worker \d+ \(.+\) was lost, last heard at step \d+", message):
         return f"wanted the lost worker's name and step, got: {message}"
     return None
 

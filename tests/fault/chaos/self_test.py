@@ -177,7 +177,7 @@ class Ends(Case):
         kill = faults.Fault("kill", 0.5, role="worker", index=1)
         run = self.finish(self.run_of([kill]), lost={"workers": 1})
         self.assertIn("worker 1 was killed, and no notice", self.wrong(run))
-        notice = "worker 1 (h pid 3) was lost at step 9: killed"
+        notice = "worker 1 (h pid 3) was lost, last heard at step 9: killed"
         run = self.finish(self.run_of([kill], notice), lost={"workers": 1})
         self.assertIsNone(self.wrong(run))
 
@@ -251,7 +251,7 @@ class Codes(Case):
     def test_a_lost_worker_that_ends_the_job_is_named(self):
         run = self.finish(self.run_of(), status="failed", message="no idea")
         self.assertIn("no idea", promises.broken_at_end(run, 1))
-        message = "worker 1 (host) was lost at step 4: killed"
+        message = "worker 1 (host) was lost, last heard at step 4: killed"
         run = self.finish(self.run_of(), status="failed", message=message)
         self.assertIsNone(promises.broken_at_end(run, 1))
 

@@ -262,8 +262,9 @@ TEST_F(TrainTest, KilledWorkerFailsTheRunByName) {
   EXPECT_EQ(train->Wait(kSoon), 1);
   EXPECT_THAT(
       train->output(),
-      ContainsRegex("\ntributary: worker 1 \\(.+, pid [0-9]+\\) was lost "
-                    "at step [0-9]+: worker-1 was killed by signal 9"));
+      ContainsRegex(
+          "\ntributary: worker 1 \\(.+, pid [0-9]+\\) was lost, "
+          "last heard at step [0-9]+: worker-1 was killed by signal 9"));
   EXPECT_EQ(Summary()["status"], "failed");
   ExpectNoProcessLeft();
 }

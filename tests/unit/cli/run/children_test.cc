@@ -128,9 +128,10 @@ TEST_F(ChildrenTest, OneThatIsBlamedAlreadyIsTheReason) {
   EXPECT_THAT(children.FirstKilled(), StartsWith("server-0 was killed"));
   EXPECT_THAT(children.FirstKilled("the push failed"),
               StartsWith("server-0 was killed"));
-  EXPECT_EQ(children.FirstKilled("worker 0 was lost at step 5: worker-0 was "
-                                 "killed by signal 11 (Segmentation fault) and "
-                                 "an empty log"),
+  EXPECT_EQ(children.FirstKilled(
+                "worker 0 was lost, last heard at step 5: worker-0 was "
+                "killed by signal 11 (Segmentation fault) and "
+                "an empty log"),
             "");
 }
 

@@ -182,10 +182,10 @@ TEST_F(WhyUnitTest, ALostPlaceIsWhatTheCoordinatorWaitsFor) {
   worker(1).set_seconds_since_heartbeat(14);
   Waits(v1::CAUSE_PLACE,
         "waiting for a process in the place of worker 1 (node-b, pid 21), lost "
-        "at step 50, 4.0 s ago");
+        "4.0 s ago, last heard at step 50");
   EXPECT_THAT(Expect(WhyCause::kMissingMember),
               HasSubstr("step 51: waiting for a process in the place of "
-                        "worker 1 (node-b, pid 21), lost at step 50, 4.0 s"));
+                        "worker 1 (node-b, pid 21), lost 4.0 s ago"));
 }
 
 TEST_F(WhyUnitTest, BeforeTheFirstStepTheMissingMembersAreNamed) {

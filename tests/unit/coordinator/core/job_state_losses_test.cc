@@ -24,7 +24,8 @@ TEST_F(JobStateTest, LostWorkerFailsAJobThatSaysSoByNameStepAndSeconds) {
   Pass(1);
   EXPECT_EQ(state_->life().phase(), v1::JOB_PHASE_FAILED);
   EXPECT_EQ(state_->life().message(),
-            "worker 1 (node-w1, pid 7) was lost at step 12: no heartbeat for "
+            "worker 1 (node-w1, pid 7) was lost, last heard at step 12: no "
+            "heartbeat for "
             "11.0 s");
 }
 
@@ -40,17 +41,20 @@ TEST_F(JobStateTest, LostWorkersPlaceWaitsAndThenFailsTheJob) {
   };
   pass(11);
   EXPECT_EQ(state_->life().phase(), v1::JOB_PHASE_RUNNING);
-  EXPECT_THAT(state_->TakeNotices(),
-              ElementsAre("worker 1 (node-w1, pid 7) was lost at step 12: no "
-                          "heartbeat for 11.0 s"));
+  EXPECT_THAT(
+      state_->TakeNotices(),
+      ElementsAre(
+          "worker 1 (node-w1, pid 7) was lost, last heard at step 12: no "
+          "heartbeat for 11.0 s"));
   pass(5);
   EXPECT_EQ(state_->WaitsFor(now_).text(),
             "waiting for a process in the place of worker 1 (node-w1, pid 7), "
-            "lost at step 12, 5.0 s ago");
+            "lost 5.0 s ago, last heard at step 12");
   pass(25);
   EXPECT_EQ(state_->life().phase(), v1::JOB_PHASE_FAILED);
   EXPECT_EQ(state_->life().message(),
-            "worker 1 (node-w1, pid 7) was lost at step 12, and nobody has "
+            "worker 1 (node-w1, pid 7) was lost, last heard at step 12, and "
+            "nobody has "
             "taken its place for 30.0 s");
 }
 
@@ -66,7 +70,7 @@ TEST_F(JobStateTest, AnotherProcessTakesALostWorkersPlaceAndThePlanStays) {
   EXPECT_EQ(state_->plan()->epoch(), 1u);
   EXPECT_EQ(state_->workers_lost(), 1u);
   EXPECT_THAT(state_->TakeNotices(),
-              ElementsAre(HasSubstr("was lost at step 0: killed"),
+              ElementsAre(HasSubstr("was lost, last heard at step 0: killed"),
                           "worker 1 (node-other, pid 7) takes its place"));
 }
 
@@ -96,11 +100,11 @@ TEST_F(JobStateTest, AWorkerThatLeavesFreesItsPlaceAtOnce) {
   workers_[1] = Join(v1::ROLE_WORKER, "spare");
   EXPECT_EQ(workers_[1].index(), 1u);
   EXPECT_EQ(state_->plan()->epoch(), 1u);
-  EXPECT_THAT(
-      state_->TakeNotices(),
-      ElementsAre("worker 1 (node-w1, pid 7) was lost at step 12: it gave its "
-                  "place back: it got SIGTERM",
-                  "worker 1 (node-spare, pid 7) takes its place"));
+  EXPECT_THAT(state_->TakeNotices(),
+              ElementsAre("worker 1 (node-w1, pid 7) was lost, last heard at "
+                          "step 12: it gave its "
+                          "place back: it got SIGTERM",
+                          "worker 1 (node-spare, pid 7) takes its place"));
 }
 
 TEST_F(JobStateTest, AShrinkingJobGivesALostRankToTheLeastLoadedWorker) {
@@ -191,12 +195,14 @@ TEST_F(JobStateTest, ALostServerTakesEverybodyBackToTheCheckpoint) {
   EXPECT_EQ(state_->plan()->restore_from(), "/checkpoints/step-20");
   EXPECT_EQ(state_->plan()->servers(0), "t:7000");
   EXPECT_EQ(state_->plans().rollbacks(), 1u);
-  EXPECT_THAT(state_->TakeNotices(),
-              ElementsAre(HasSubstr("server 0 (node-s, pid 7) was lost at step "
-                                    "25: killed"),
-                          HasSubstr("takes its place"),
-                          "everybody goes back to step 20, checkpoint "
-                          "/checkpoints/step-20"));
+  EXPECT_THAT(
+      state_->TakeNotices(),
+      ElementsAre(
+          HasSubstr("server 0 (node-s, pid 7) was lost, last heard at step "
+                    "25: killed"),
+          HasSubstr("takes its place"),
+          "everybody goes back to step 20, checkpoint "
+          "/checkpoints/step-20"));
 }
 
 TEST_F(JobStateTest, WhatIsSaidOfAnEarlierPlanEndsNothing) {

@@ -34,12 +34,13 @@ TEST_F(JobStateResidualsTest, ALostWorkerTakesEverybodyBackToTheCheckpoint) {
   EXPECT_EQ(state_->plan()->start_step(), 20);
   EXPECT_EQ(state_->plan()->restore_from(), "/checkpoints/step-20");
   EXPECT_EQ(state_->plans().rollbacks(), 1u);
-  EXPECT_THAT(state_->TakeNotices(),
-              ElementsAre("worker 1 (node-w1, pid 7) was lost at step 25: "
-                          "killed",
-                          "worker 1 (node-other, pid 7) takes its place",
-                          "everybody goes back to step 20, checkpoint "
-                          "/checkpoints/step-20"));
+  EXPECT_THAT(
+      state_->TakeNotices(),
+      ElementsAre("worker 1 (node-w1, pid 7) was lost, last heard at step 25: "
+                  "killed",
+                  "worker 1 (node-other, pid 7) takes its place",
+                  "everybody goes back to step 20, checkpoint "
+                  "/checkpoints/step-20"));
 }
 
 TEST_F(JobStateResidualsTest, WithoutACheckpointEverybodyStartsOver) {

@@ -109,7 +109,8 @@ TEST(JobControlTest, EventsAreShownAndASuccessorGoesOnWithThem) {
     ASSERT_EQ(shown.size(), 3);
     EXPECT_EQ(shown[0].text(), "the job is running");
     EXPECT_EQ(shown[1].text(),
-              "worker 0 (, pid 0) was lost at step 0: killed by signal 9");
+              "worker 0 (, pid 0) was lost, last heard at step 0: killed by "
+              "signal 9");
     EXPECT_EQ(shown[2].text(), "worker 0 (, pid 0) takes its place");
     EXPECT_GT(shown[2].micros(), int64_t{1'700'000'000'000'000});
     ASSERT_EQ(recorded.size(), 3u);
@@ -121,8 +122,9 @@ TEST(JobControlTest, EventsAreShownAndASuccessorGoesOnWithThem) {
   JobControl successor(options);
   const auto shown = successor.Snapshot().events();
   ASSERT_EQ(shown.size(), 4);
-  EXPECT_EQ(shown[1].text(),
-            "worker 0 (, pid 0) was lost at step 0: killed by signal 9");
+  EXPECT_EQ(
+      shown[1].text(),
+      "worker 0 (, pid 0) was lost, last heard at step 0: killed by signal 9");
   EXPECT_EQ(shown[3].text(),
             "another coordinator continues the job after step 7");
   const auto news = successor.WaitForUpdate(absl::ZeroDuration()).events;
