@@ -303,10 +303,8 @@ std::string SummaryJson(const RunSummary& summary) {
   json["started"] = summary.started;
   json["seconds"] = summary.seconds;
   json["steps"] = summary.totals.steps;
-  json["total_steps"] = summary.total_steps;
-  if (summary.total_steps == 0 && summary.totals.steps > 0) {
-    json["total_steps"] = nullptr;  // the job's program decided when to end
-  }
+  json["total_steps"] = nullptr;  // the job's program decides when to end
+  if (summary.total_steps > 0) json["total_steps"] = summary.total_steps;
   json["epochs"] = summary.totals.epochs;
   json["samples"] = summary.totals.samples;
   json["training_seconds"] = summary.totals.training_seconds;

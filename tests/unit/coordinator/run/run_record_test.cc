@@ -133,6 +133,15 @@ TEST(RunRecordTest, SummaryTellsHowTheRunWent) {
   EXPECT_FALSE(summary.contains("message"));
 }
 
+TEST(RunRecordTest, AnUnknownNumberOfStepsIsNullHoweverManyWereDone) {
+  RunSummary run = Done();
+  run.total_steps = 0;
+  for (const int64_t done : {900, 0}) {
+    run.totals.steps = done;
+    EXPECT_TRUE(json::parse(SummaryJson(run))["total_steps"].is_null()) << done;
+  }
+}
+
 TEST(RunRecordTest, SummaryTellsValidationAndTestApart) {
   RunSummary run = Done();
   run.evaluations = {{450, 10, 90, {{"accuracy", 0.5}}, "validation"},
