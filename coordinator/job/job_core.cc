@@ -134,10 +134,9 @@ absl::Status JobCore::Hear(const v1::HeartbeatRequest& request) {
   // The job is checked first: in another job, the sender's place and
   // incarnation may be valid here.
   if (request.job_id() != state_.options().job_id) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("a heartbeat of job ", request.job_id(),
-                     "; this is the coordinator of job ",
-                     state_.options().job_id, ": its job has ended"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "this address now serves job ", state_.options().job_id, ", not job ",
+        request.job_id(), ", in which the sender has a place"));
   }
   if (request.term() > saver_.term() && !saver_.deposed()) {
     saver_.Depose(request.term());

@@ -173,7 +173,9 @@ absl::StatusOr<MemberPlace> CallGuard::PlaceOf(absl::string_view ticket) const {
   if (ticket.empty() || !claimed.ok()) return Unproved();
   if (claimed->job_id != job_id) {
     return absl::FailedPreconditionError(
-        "the caller's place is in another job, which has ended");
+        "this address now serves another job, not the one that the caller has "
+        "a place in; if the coordinator of that job had this address, it is "
+        "gone: start it again with its own --run-dir");
   }
   const auto place = tributary::CheckTicket(key, ticket);
   if (!place.ok()) return Unproved();

@@ -48,7 +48,9 @@ constexpr uint64_t kIncarnation = 5;
 // The sentences that refused callers may read.
 const std::set<std::string> kSentences = {
     "it is not proved who calls", "the caller may not do this",
-    "the caller's place is in another job, which has ended"};
+    "this address now serves another job, not the one that the caller has a "
+    "place in; if the coordinator of that job had this address, it is gone: "
+    "start it again with its own --run-dir"};
 
 std::string CodeName(StatusCode code) {
   return std::string(

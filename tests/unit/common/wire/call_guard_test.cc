@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/wire/identity/call_guard.h"
 
+#include <gmock/gmock.h>
 #include <grpcpp/server_context.h>
 #include <grpcpp/test/server_context_test_spouse.h>
 #include <gtest/gtest.h>
@@ -17,6 +18,8 @@
 namespace tributary {
 namespace {
 
+using ::testing::HasSubstr;
+using ::testing::Not;
 using testing::StatusIs;
 
 // Callers have no certificate, so that their tickets alone say who they are.
@@ -70,6 +73,18 @@ TEST_F(CallGuardTest, WithoutACertificateTheTicketsRoleMustBeAllowed) {
                 StatusIs(absl::StatusCode::kPermissionDenied, ""))
         << access.method;
   }
+}
+
+// Nothing is known about that job: it may live at another address.
+TEST_F(CallGuardTest, ATicketOfAnotherJobDoesNotSayThatThatJobHasEnded) {
+  MemberPlace elsewhere = PlaceOf(v1::ROLE_WORKER, 3);
+  elsewhere.job_id = 6;
+  const absl::Status refused =
+      guard_->CheckRank(MakeTicket(key_, elsewhere), 3).status();
+  EXPECT_THAT(refused, StatusIs(absl::StatusCode::kFailedPrecondition,
+                                "this address now serves another job, not the "
+                                "one that the caller has a place in"));
+  EXPECT_THAT(std::string(refused.message()), Not(HasSubstr("ended")));
 }
 
 // The hello for shared memory brings a ticket and nothing else.
