@@ -152,6 +152,21 @@ TEST_F(PredictTest, EvaluateNeedsTheFilesOfItsSetAlone) {
   EXPECT_EQ(std::count(output_.begin(), output_.end(), '\n'), 1) << output_;
 }
 
+TEST_F(PredictTest, EvaluateSaysHowManyFilesASetHas) {
+  Write("more.csv", PointRows());
+  Write("last.csv", PointRows());
+  Train(absl::StrReplaceAll(kPointsJob,
+                            {{"      path: points.csv",
+                              "      path: [points.csv, more.csv, last.csv]"}})
+            .c_str());
+  ASSERT_EQ(Run({"evaluate", Path("run"), "--data", "train"}), 0) << output_;
+  EXPECT_THAT(output_, HasSubstr("points.csv and 2 more files, 240 rows\n"));
+  ASSERT_EQ(Run({"evaluate", Path("run"), "--data", "train", "--json"}), 0);
+  EXPECT_EQ(json::parse(output_)["more_files"], 2);
+  ASSERT_EQ(Run({"evaluate", Path("run")}), 0) << output_;
+  EXPECT_THAT(output_, HasSubstr("points.csv, 80 rows\n"));
+}
+
 TEST_F(PredictTest, OtherRowsAreNotTakenForThoseOfTheTraining) {
   Train(kPointsJob);
   ASSERT_EQ(Run({"evaluate", Path("run"), "--data", "train"}), 0) << output_;

@@ -98,9 +98,13 @@ void Confusion::Add(const Batch& batch, absl::Span<const float> logits) {
 
 std::string ReportText(const EvaluationReport& report,
                        const Confusion& confusion) {
-  std::string text =
-      absl::StrCat("data        ", report.data, ", ", report.rows,
-                   " rows\nweights     ", report.weights, "\n");
+  std::string text = absl::StrCat(
+      "data        ", report.data,
+      report.more_files == 0
+          ? ""
+          : absl::StrCat(" and ", report.more_files, " more ",
+                         report.more_files == 1 ? "file" : "files"),
+      ", ", report.rows, " rows\nweights     ", report.weights, "\n");
   for (const auto& [name, value] : report.metrics) {
     absl::StrAppendFormat(&text, "%-11s %.6g\n", name, value);
   }
@@ -124,6 +128,7 @@ std::string ReportJson(const EvaluationReport& report,
   Json json = {{"data", report.data},
                {"weights", report.weights},
                {"rows", report.rows}};
+  if (report.more_files > 0) json["more_files"] = report.more_files;
   json["metrics"] = Json::object();
   for (const auto& [name, value] : report.metrics) {
     json["metrics"][name] = value;

@@ -44,6 +44,7 @@ class Confusion {
 
 struct EvaluationReport {
   std::string data;
+  int64_t more_files = 0;    // of the same set, after `data`
   std::string weights = {};  // the file of the weights
   int64_t rows = 0;
   std::map<std::string, double> metrics;

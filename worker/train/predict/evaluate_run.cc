@@ -36,6 +36,7 @@ struct EvaluatedData {
   FillBatch fill;
   std::shared_ptr<InputRows> input;        // null: the rows are a Dataset's
   std::vector<std::string> warnings = {};  // in addition to those of `input`
+  int64_t more_files = 0;                  // of the set, after the named one
 };
 
 EvaluatedData FromInput(const Predictor* predictor,
@@ -203,30 +204,15 @@ const v1::DataSource* SourceOf(const v1::DataSpec& data,
   return data.validation().has_source() ? &data.validation().source() : nullptr;
 }
 
-absl::StatusOr<EvaluatedData> OpenEvaluated(const PredictionOptions& options,
-                                            const Predictor* predictor) {
-  const v1::Preprocessing& preprocessing = predictor->preprocessing();
-  if (!options.input.empty()) {
-    InputOptions rows = LabelledRows(predictor->target_kind());
-    rows.path = options.input;
-    rows.labels_path = options.labels;
-    TRIBUTARY_ASSIGN_OR_RETURN(std::unique_ptr<InputRows> input,
-                               OpenInput(preprocessing, rows));
-    return FromInput(predictor, std::move(input), options.input);
-  }
-  TRIBUTARY_ASSIGN_OR_RETURN(const v1::JobSpec job,
-                             ReadRecordedJob(options.evaluate));
+// Opens a set of the run. `source`: as SourceOf, or the training source from
+// which a fraction takes the set.
+absl::StatusOr<EvaluatedData> OpenSet(const PredictionOptions& options,
+                                      const v1::JobSpec& job,
+                                      const v1::DataSource& source,
+                                      const Predictor* predictor) {
   if (job.data().validation().has_fraction() && options.data != "test") {
     return FromFraction(predictor, job, options.data);
   }
-  const v1::DataSource* chosen = SourceOf(job.data(), options.data);
-  if (chosen == nullptr) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        options.evaluate, "/job.yaml has no data.", options.data,
-        "; wanted an INPUT with labels, or --data ",
-        job.data().has_validation() ? "validation or " : "", "train"));
-  }
-  const v1::DataSource& source = *chosen;
   if (IsReadInItsOwnWay(job.data().train(), source)) {
     return FromOwnFields(predictor, job, options.data);
   }
@@ -237,9 +223,40 @@ absl::StatusOr<EvaluatedData> OpenEvaluated(const PredictionOptions& options,
   }
   const InputOptions input_options =
       OptionsOf(source, predictor->target_kind());
-  TRIBUTARY_ASSIGN_OR_RETURN(std::unique_ptr<InputRows> input,
-                             OpenInput(preprocessing, input_options));
+  TRIBUTARY_ASSIGN_OR_RETURN(
+      std::unique_ptr<InputRows> input,
+      OpenInput(predictor->preprocessing(), input_options));
   return FromInput(predictor, std::move(input), input_options.path);
+}
+
+absl::StatusOr<EvaluatedData> OpenEvaluated(const PredictionOptions& options,
+                                            const Predictor* predictor) {
+  const TargetKind kind = predictor->target_kind();
+  if (!options.input.empty()) {
+    InputOptions rows = LabelledRows(kind);
+    rows.path = options.input;
+    rows.labels_path = options.labels;
+    TRIBUTARY_ASSIGN_OR_RETURN(std::unique_ptr<InputRows> input,
+                               OpenInput(predictor->preprocessing(), rows));
+    return FromInput(predictor, std::move(input), options.input);
+  }
+  TRIBUTARY_ASSIGN_OR_RETURN(const v1::JobSpec job,
+                             ReadRecordedJob(options.evaluate));
+  const bool by_fraction =
+      options.data == "validation" && job.data().validation().has_fraction();
+  const v1::DataSource* const source =
+      SourceOf(job.data(), by_fraction ? "train" : options.data);
+  if (source == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        options.evaluate, "/job.yaml has no data.", options.data,
+        "; wanted an INPUT with labels, or --data ",
+        job.data().has_validation() ? "validation or " : "", "train"));
+  }
+  TRIBUTARY_ASSIGN_OR_RETURN(EvaluatedData data,
+                             OpenSet(options, job, *source, predictor));
+  data.more_files =
+      static_cast<int64_t>(OptionsOf(*source, kind).more_paths.size());
+  return data;
 }
 
 struct Outcome {
@@ -316,6 +333,7 @@ absl::Status EvaluateRun(const PredictionOptions& options) {
     std::fprintf(stderr, "tributary: %s\n", warning.c_str());
   }
   const EvaluationReport report{.data = data.name,
+                                .more_files = data.more_files,
                                 .weights = predictor->weights(),
                                 .rows = outcome.rows,
                                 .metrics = outcome.evaluation.Metrics()};

@@ -115,5 +115,18 @@ TEST(ConfusionTest, NumbersHaveNone) {
             "data        x, 1 rows\nweights     y\n");
 }
 
+TEST(ConfusionTest, ASetOfSeveralFilesIsNotNamedAsOne) {
+  v1::ModelRecord record = ClassRecord({});
+  record.set_output(v1::OUTPUT_KIND_NUMBERS);
+  const Confusion confusion(record, 1);
+  const auto text = [&](int64_t more_files) {
+    return ReportText(
+        {.data = "x", .more_files = more_files, .weights = "y", .rows = 9},
+        confusion);
+  };
+  EXPECT_EQ(text(1), "data        x and 1 more file, 9 rows\nweights     y\n");
+  EXPECT_EQ(text(2), "data        x and 2 more files, 9 rows\nweights     y\n");
+}
+
 }  // namespace
 }  // namespace tributary
