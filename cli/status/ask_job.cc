@@ -39,17 +39,26 @@ CoordinatorLife LookAgain(const FoundJob& job) {
   return closed ? CoordinatorLife::kEnds : life;
 }
 
+std::string UnknownEndText(const absl::Status& unreachable) {
+  return absl::StrCat(unreachable.message(),
+                      UnansweredFor(unreachable) ? "" : "; has the job ended?");
+}
+
 AskedWhy WhyGone(const FoundJob& job, const absl::Status& why) {
-  KnownJob known = job.known;
+  UnreachableFacts facts{.known = job.known,
+                         .why = why,
+                         .proved = job.encrypted,
+                         .outcome = std::nullopt};
+  KnownJob& known = facts.known;
   known.life = LookAgain(job);
-  std::optional<RunOutcome> outcome;
+  std::optional<RunOutcome>& outcome = facts.outcome;
   if (!known.job.run_directory.empty()) {
     if (auto read = ReadRunOutcome(known.job.run_directory); read.ok()) {
       outcome = *std::move(read);
     }
   }
   AskedWhy asked;
-  asked.answer = ExplainUnreachable(known, why, outcome);
+  asked.answer = ExplainUnreachable(facts);
   asked.name = outcome ? outcome->name : known.job.name;
   if (outcome) {
     asked.step = outcome->steps;
@@ -64,7 +73,7 @@ std::string RefusalText(const FoundJob& job, const absl::Status& unreachable,
                         absl::string_view needless) {
   const AskedWhy asked = WhyGone(job, unreachable);
   if (job.run_directory().empty() && !asked.over) {
-    return absl::StrCat(unreachable.message(), "; has the job ended?");
+    return UnknownEndText(unreachable);
   }
   return absl::StrCat(
       asked.name.empty() ? job.Title() : asked.name, " ", asked.answer.sentence,

@@ -42,6 +42,10 @@ AskedWhy AskWhy(const FoundJob& job);
 // The same for a job whose coordinator has just not answered: `unreachable`.
 AskedWhy WhyGone(const FoundJob& job, const absl::Status& unreachable);
 
+// Says that a coordinator has not answered, of a job about which nothing else
+// is known.
+std::string UnknownEndText(const absl::Status& unreachable);
+
 // Says why a command cannot act on a job whose coordinator has just not
 // answered. `needless`: the verb for what is pointless if the job is over:
 // "stop".

@@ -72,7 +72,7 @@ int ShowEnd(const FoundJob& job, const absl::Status& why) {
     return kExitDone;
   }
   PrintError(job.run_directory().empty()
-                 ? absl::StrCat(why.message(), "; has the job ended?")
+                 ? UnknownEndText(why)
                  : absl::StrCat(job.Title(), " ", asked.answer.sentence));
   return kExitFailed;
 }

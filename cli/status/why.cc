@@ -12,6 +12,7 @@
 #include "cli/status/why_stuck.h"
 #include "cli/status/why_text.h"
 #include "cli/terminal/format.h"
+#include "common/member/coordinator_client.h"
 #include "common/status/cause.h"
 
 namespace tributary {
@@ -280,6 +281,32 @@ WhyAnswer ExplainEnd(const v1::JobStatusResponse& now) {
                                ": ", now.message())};
 }
 
+// Explains a coordinator that runs, as far as it can be told.
+std::optional<WhyAnswer> ExplainRunning(const UnreachableFacts& facts,
+                                        const std::string& process) {
+  const bool lives = facts.known.life == CoordinatorLife::kRuns;
+  const std::optional<absl::Duration> silent = UnansweredFor(facts.why);
+  if (lives && facts.known.job.encrypted && (!silent || !facts.proved)) {
+    return WhyAnswer{
+        .cause = WhyCause::kNoCoordinator,
+        .sentence = absl::StrCat(
+            "has a coordinator", process,
+            " that answers only with a certificate of its authority: give "
+            "--tls FOLDER, as to its members; ",
+            facts.why.message())};
+  }
+  if (!silent) return std::nullopt;
+  return WhyAnswer{
+      .cause = WhyCause::kSilentCoordinator,
+      .sentence =
+          lives ? absl::StrCat("has a coordinator", process,
+                               " that lives, but has not answered for ",
+                               AgeText(absl::ToDoubleSeconds(*silent)),
+                               ": its machine may be overloaded; try again")
+                : absl::StrCat("has a coordinator", process,
+                               " that does not answer: ", facts.why.message())};
+}
+
 }  // namespace
 
 WhyAnswer ExplainJob(const WhyFacts& facts) {
@@ -303,9 +330,9 @@ WhyAnswer ExplainJob(const WhyFacts& facts) {
   return stuck;
 }
 
-WhyAnswer ExplainUnreachable(const KnownJob& known,
-                             const absl::Status& unreachable,
-                             const std::optional<RunOutcome>& outcome) {
+WhyAnswer ExplainUnreachable(const UnreachableFacts& facts) {
+  const KnownJob& known = facts.known;
+  const std::optional<RunOutcome>& outcome = facts.outcome;
   if (outcome && outcome->status == "done") {
     return {.cause = WhyCause::kDone,
             .sentence = absl::StrCat("is ", outcome->Text())};
@@ -347,17 +374,10 @@ WhyAnswer ExplainUnreachable(const KnownJob& known,
                 " has closed its port and writes its last files; its screen "
                 "says what it waits for, if anything")};
   }
-  if (known.life == CoordinatorLife::kRuns && known.job.encrypted) {
-    return {.cause = WhyCause::kNoCoordinator,
-            .sentence = absl::StrCat(
-                "has a coordinator", process,
-                " that answers only with a certificate of its authority: give "
-                "--tls FOLDER, as to its members; ",
-                unreachable.message())};
-  }
+  if (auto answer = ExplainRunning(facts, process)) return *std::move(answer);
   return {
       .cause = WhyCause::kNoCoordinator,
-      .sentence = absl::StrCat("has no coordinator: ", unreachable.message())};
+      .sentence = absl::StrCat("has no coordinator: ", facts.why.message())};
 }
 
 }  // namespace tributary

@@ -33,6 +33,7 @@ enum class WhyCause {
   kSlowServer,
   kDiverges,
   kStoppedCoordinator,
+  kSilentCoordinator,  // its process lives
   kNoCoordinator,
   kDone,
   kInterrupted,
@@ -65,11 +66,16 @@ struct WhyFacts {
 // A pure function.
 WhyAnswer ExplainJob(const WhyFacts& facts);
 
-// Explains a job whose coordinator does not run, or cannot be reached for the
-// reason `unreachable`. `outcome`: what its run directory says, if anything. A
-// pure function.
-WhyAnswer ExplainUnreachable(const KnownJob& known,
-                             const absl::Status& unreachable,
-                             const std::optional<RunOutcome>& outcome);
+// The facts about a job whose coordinator does not run, or cannot be reached.
+struct UnreachableFacts {
+  KnownJob known;
+  absl::Status why;     // the error of the last call to the coordinator
+  bool proved = false;  // that call has shown a certificate or a token
+  // What the run directory says, if anything.
+  std::optional<RunOutcome> outcome;
+};
+
+// A pure function.
+WhyAnswer ExplainUnreachable(const UnreachableFacts& facts);
 
 }  // namespace tributary

@@ -78,6 +78,8 @@ absl::string_view CauseWord(WhyCause cause) {
       return "slow-server";
     case WhyCause::kDiverges:
       return "diverges";
+    case WhyCause::kSilentCoordinator:
+      return "silent-coordinator";
     case WhyCause::kStoppedCoordinator:
       return "stopped-coordinator";
     case WhyCause::kNoCoordinator:

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/cord.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/host/address.h"
@@ -39,6 +41,9 @@ std::shared_ptr<grpc::Channel> Connect(
       arguments);
 }
 
+// The payload of an error: the seconds without an answer.
+constexpr char kUnanswered[] = "tributary.UnansweredSeconds";
+
 // gRPC reports a message that is too large with the code of a peer that lacks
 // resources, although a retry cannot help. Its text names both sizes.
 bool IsTooLarge(const absl::Status& status) {
@@ -51,6 +56,15 @@ bool IsTooLarge(const absl::Status& status) {
 bool MayPass(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
          absl::IsResourceExhausted(status);
+}
+
+std::optional<absl::Duration> UnansweredFor(const absl::Status& status) {
+  const auto payload = status.GetPayload(kUnanswered);  // absl::optional
+  double seconds = 0;
+  if (!payload || !absl::SimpleAtod(std::string(*payload), &seconds)) {
+    return std::nullopt;
+  }
+  return absl::Seconds(seconds);
 }
 
 absl::StatusOr<std::unique_ptr<CoordinatorClient>> CoordinatorClient::Create(
@@ -89,10 +103,13 @@ double CoordinatorClient::Jitter() {
   return std::uniform_real_distribution<>()(jitter_);
 }
 
+bool CoordinatorClient::IsConnected() const {
+  return channel_ == nullptr ||
+         channel_->GetState(/*try_to_connect=*/false) == GRPC_CHANNEL_READY;
+}
+
 bool CoordinatorClient::Backoff(int attempt, absl::Duration limit) {
-  const bool was_connected =
-      channel_ == nullptr ||
-      channel_->GetState(/*try_to_connect=*/false) == GRPC_CHANNEL_READY;
+  const bool was_connected = IsConnected();
   absl::Duration left = std::min(kRetry.Pause(attempt - 1, Jitter()), limit);
   if (was_connected) return PauseFor(left);
   const absl::Duration end = SteadyNow() + left;
@@ -150,6 +167,7 @@ absl::StatusOr<Response> CoordinatorClient::Call(
     absl::Duration timeout) {
   const int64_t start = options_.clock->NowMicros();
   Response response;
+  bool refused = false;
   for (int attempt = 1;; ++attempt) {
     const absl::Duration left =
         timeout - absl::Microseconds(options_.clock->NowMicros() - start);
@@ -157,37 +175,51 @@ absl::StatusOr<Response> CoordinatorClient::Call(
         method, request, std::min(left, options_.attempt_timeout), &response);
     if (status.ok()) return response;
     if (!MayPass(status)) return status;
+    refused = refused || absl::IsUnavailable(status);
     const absl::Duration rest =
         timeout - absl::Microseconds(options_.clock->NowMicros() - start);
-    if (rest <= absl::ZeroDuration()) return Unreachable(start, status);
+    if (rest <= absl::ZeroDuration())
+      return Unreachable(start, status, refused);
     if (!Backoff(attempt, rest)) {
       return absl::CancelledError("the client was cancelled");
     }
   }
 }
 
-std::string CoordinatorClient::Reason(const absl::Status& why) const {
+std::string CoordinatorClient::Reason(const absl::Status& why, bool refused,
+                                      bool* slow) const {
   if (options_.simulated != nullptr) return std::string(why.message());
+  const bool connected = IsConnected();
   const std::string reason = WhyNobodyAnswers(options_.address, kProbe);
   if (!reason.empty()) return reason;
   if (const absl::Status dates = proof_.CheckDates(); !dates.ok()) {
     return std::string(dates.message());
   }
   if (!absl::IsDeadlineExceeded(why)) return std::string(why.message());
+  *slow = connected || !refused;
   return absl::StrCat("something listens there, but did not answer in time",
-                      proof_.encrypted()
-                          ? "; does it use TLS, the same certificate authority "
-                            "and a certificate that is valid?"
-                          : "; does it want --tls?");
+                      *slow ? "; its machine may be overloaded" : "",
+                      connected ? ""
+                      : *slow   ? "; otherwise, does it "
+                                : "; does it ",
+                      connected ? ""
+                      : proof_.encrypted()
+                          ? "use TLS, the same certificate authority and a "
+                            "certificate that is valid?"
+                          : "want --tls?");
 }
 
 absl::Status CoordinatorClient::Unreachable(int64_t since_micros,
-                                            const absl::Status& why) const {
+                                            const absl::Status& why,
+                                            bool refused) const {
   const double seconds =
       static_cast<double>(options_.clock->NowMicros() - since_micros) / 1e6;
-  return absl::UnavailableError(
+  bool slow = false;
+  absl::Status status = absl::UnavailableError(
       absl::StrFormat("coordinator %s could not be reached for %.1f s: %s",
-                      options_.address, seconds, Reason(why)));
+                      options_.address, seconds, Reason(why, refused, &slow)));
+  if (slow) status.SetPayload(kUnanswered, absl::Cord(absl::StrCat(seconds)));
+  return status;
 }
 
 absl::Status CoordinatorClient::SubmitJob(const v1::SubmitJobRequest& request,
@@ -229,7 +261,8 @@ absl::StatusOr<Response> CoordinatorClient::HeldCall(
     if (absl::Microseconds(now - start) >= timeout ||
         absl::Microseconds(now - heard) >= longest_away) {
       return absl::IsDeadlineExceeded(status) ? status
-                                              : Unreachable(heard, status);
+                                              : Unreachable(heard, status,
+                                                            /*refused=*/true);
     }
     // The coordinator held the call until its timeout: repeat it without a
     // pause.

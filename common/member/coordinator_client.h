@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -25,6 +26,11 @@ namespace tributary {
 // True when the same call may succeed later, because the coordinator did not
 // answer or is short of threads at the moment.
 bool MayPass(const absl::Status& status);
+
+// How long a call has waited for a coordinator that listens but has not
+// answered in time, as far as CoordinatorClient's error can tell. Nullopt:
+// another error, also when the connection was refused.
+std::optional<absl::Duration> UnansweredFor(const absl::Status& status);
 
 // Calls the coordinator and retries while it cannot be reached, until it
 // answers or the timeout passes. Thread-safe.
@@ -121,8 +127,12 @@ class CoordinatorClient {
       const Waits& waits = nullptr,
       absl::Duration longest_away = absl::InfiniteDuration());
   // Says why the coordinator did not answer. why: the last attempt's error.
-  std::string Reason(const absl::Status& why) const;
-  absl::Status Unreachable(int64_t since_micros, const absl::Status& why) const;
+  // refused: an attempt failed before its timeout. Sets *slow if the
+  // coordinator may only be too slow.
+  std::string Reason(const absl::Status& why, bool refused, bool* slow) const;
+  absl::Status Unreachable(int64_t since_micros, const absl::Status& why,
+                           bool refused) const;
+  bool IsConnected() const;
   // Pauses after attempt number `attempt` (from 1), at most until a connection
   // is established. False when cancelled.
   bool Backoff(int attempt, absl::Duration limit);

@@ -6,9 +6,12 @@
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "cli/status/ask_job.h"
 #include "common/host/address.h"
 #include "common/host/listen_socket.h"
+#include "common/security/certificate_authority.h"
+#include "common/wire/identity/peer_credentials.h"
 #include "tests/testing/temporary_folder.h"
 
 namespace tributary {
@@ -16,6 +19,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class RefusalTextTest : public testing::TemporaryFolderTest {
  protected:
@@ -61,6 +65,43 @@ TEST_F(RefusalTextTest, AProcessThatHasClosedItsPortIsNotAskedForACertificate) {
   port.clear();
   EXPECT_THAT(Text(), AllOf(HasSubstr("ends: its coordinator ("),
                             HasSubstr("there is nothing to stop")));
+}
+
+// Its machine is overloaded: the kernel connects, and nothing answers.
+TEST_F(RefusalTextTest, ACertificateIsNotWantedBecauseOfATimeout) {
+  const auto port = ListenOn("127.0.0.1:0", 16).value();
+  job_.known.job.coordinator =
+      absl::StrCat("127.0.0.1:", PortOf(port[0].get()));
+  job_.known.job.encrypted = true;
+  job_.known.job.host = HostName();
+  job_.known.job.pid = getpid();
+  job_.known.life = CoordinatorLife::kRuns;
+  const absl::Time now = absl::Now();
+  const auto authority =
+      CertificateAuthority::Create({now, absl::Hours(2)}).value();
+  const Credential own = authority
+                             .Issue({.identity = {.role = PeerRole::kOperator}},
+                                    {now, absl::Hours(1)})
+                             .value();
+  job_.client =
+      CoordinatorClient::Create(
+          {.address = job_.known.job.coordinator,
+           .proof = CallerProof(
+               PeerCredentials::FromPem(authority.ToPem()->certificate, own)
+                   .value(),
+               "")})
+          .value();
+  job_.encrypted = true;
+  const absl::Status silent = AskStatus(job_, absl::Milliseconds(300)).status();
+  EXPECT_THAT(RefusalText(job_, silent, "stop"),
+              AllOf(HasSubstr(absl::StrCat("has a coordinator (", HostName(),
+                                           ", pid ", getpid(),
+                                           ") that lives, but has not "
+                                           "answered for ")),
+                    HasSubstr("its machine may be overloaded; try again"),
+                    Not(HasSubstr("--tls")), Not(HasSubstr("TLS"))));
+  job_.known.job.run_directory.clear();
+  EXPECT_THAT(RefusalText(job_, silent, "stop"), Not(HasSubstr("ended?")));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <optional>
+#include <utility>
 
 #include "cli/status/why.h"
 
@@ -12,16 +13,17 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(WhyUnreachableTest, TheRunDirectoryAndTheProcessSayWhy) {
-  KnownJob known;
+  UnreachableFacts facts;
+  KnownJob& known = facts.known;
   known.job.coordinator = "here:7070";
   known.job.host = "here";
   known.job.pid = 99;
+  facts.why = absl::UnavailableError(
+      "coordinator here:7070 could not be reached for 2.0 s: nobody listens "
+      "there");
   const auto explain = [&](std::optional<RunOutcome> outcome) {
-    return ExplainUnreachable(
-        known,
-        absl::UnavailableError("coordinator here:7070 could not be reached for "
-                               "2.0 s: nobody listens there"),
-        outcome);
+    facts.outcome = std::move(outcome);
+    return ExplainUnreachable(facts);
   };
   EXPECT_EQ(explain(std::nullopt).cause, WhyCause::kNoCoordinator);
   EXPECT_EQ(explain(std::nullopt).sentence,
@@ -33,6 +35,9 @@ TEST(WhyUnreachableTest, TheRunDirectoryAndTheProcessSayWhy) {
       explain(std::nullopt).sentence,
       HasSubstr("has a coordinator (here, pid 99) that answers only with "
                 "a certificate of its authority: give --tls FOLDER"));
+  facts.proved = true;
+  EXPECT_THAT(explain(std::nullopt).sentence, HasSubstr("give --tls FOLDER"))
+      << "it may be a certificate of another authority";
   known.life = CoordinatorLife::kEnds;
   EXPECT_EQ(explain(std::nullopt).sentence,
             "ends: its coordinator (here, pid 99) has closed its port and "

@@ -13,6 +13,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/base/unique_fd.h"
+#include "common/host/address.h"
+#include "common/host/listen_socket.h"
 #include "common/member/answer_limits.h"
 #include "common/security/certificate_authority.h"
 #include "common/wire/identity/peer_credentials.h"
@@ -23,7 +25,9 @@
 namespace tributary {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // A second passes whenever somebody asks for the time: twice an attempt.
 class AskedClock final : public Clock {
@@ -114,6 +118,99 @@ TEST(CoordinatorClientTest, ACertificateThatHasExpiredIsSaid) {
                   std::string::npos,
               expired)
         << message;
+  }
+}
+
+// A certificate and key of this authority.
+CallerProof ProofOf(const CertificateAuthority& authority, PeerRole role) {
+  const Credential own =
+      authority
+          .Issue({.identity = {.role = role}},
+                 {absl::Now() - absl::Hours(1), absl::Hours(2)})
+          .value();
+  return {PeerCredentials::FromPem(authority.ToPem()->certificate, own).value(),
+          ""};
+}
+
+// Its machine is overloaded, for example.
+TEST(CoordinatorClientTest, ATimeoutAloneDoesNotAskForTls) {
+  FakeCoordinator coordinator;
+  coordinator.OnHeartbeat(
+      [](const v1::HeartbeatRequest&) { absl::SleepFor(absl::Seconds(1)); });
+  const auto client = coordinator.Client();
+  const absl::Status late =
+      client->Heartbeat({}, absl::Milliseconds(300)).status();
+  EXPECT_TRUE(absl::IsUnavailable(late)) << late;
+  EXPECT_THAT(late.message(),
+              AllOf(HasSubstr("could not be reached for 0."),
+                    HasSubstr("did not answer in time; its machine may be "
+                              "overloaded"),
+                    Not(HasSubstr("tls")), Not(HasSubstr("TLS"))));
+  EXPECT_GE(UnansweredFor(late), absl::Milliseconds(300));
+}
+
+// The kernel connects, and the handshake is not answered: nobody knows yet
+// whether it would fail.
+TEST(CoordinatorClientTest, ASilentHandshakeNamesTheLoadFirst) {
+  const auto port = ListenOn("127.0.0.1:0", 16).value();
+  const std::string address = absl::StrCat("127.0.0.1:", PortOf(port[0].get()));
+  const auto authority =
+      CertificateAuthority::Create({absl::Now(), absl::Hours(2)}).value();
+  for (const bool encrypted : {false, true}) {
+    const auto client =
+        CoordinatorClient::Create(
+            {.address = address,
+             .proof = encrypted ? ProofOf(authority, PeerRole::kOperator)
+                                : CallerProof()})
+            .value();
+    const absl::Status silent =
+        client->GetJobStatus(absl::Milliseconds(300)).status();
+    EXPECT_GE(UnansweredFor(silent), absl::Milliseconds(300));
+    EXPECT_THAT(
+        silent.message(),
+        HasSubstr(encrypted ? "did not answer in time; its machine may be "
+                              "overloaded; otherwise, does it use TLS"
+                            : "did not answer in time; its machine may be "
+                              "overloaded; otherwise, does it want --tls?"));
+  }
+}
+
+// The last attempt may also run into its timeout.
+TEST(CoordinatorClientTest, ARefusedHandshakeAsksForTls) {
+  const auto authority =
+      CertificateAuthority::Create({absl::Now(), absl::Hours(2)}).value();
+  const auto other =
+      CertificateAuthority::Create({absl::Now(), absl::Hours(2)}).value();
+  const Credential own =
+      authority
+          .Issue({.identity = {.role = PeerRole::kCoordinator}},
+                 {absl::Now(), absl::Hours(1)})
+          .value();
+  const auto tls =
+      PeerCredentials::FromPem(authority.ToPem()->certificate, own).value();
+  int port = 0;
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort("127.0.0.1:0", tls->ForServer(), &port);
+  v1::CoordinatorService::Service service;
+  builder.RegisterService(&service);
+  const auto server = builder.BuildAndStart();
+  FakeCoordinator clear;
+  struct Peer {
+    std::string address;
+    CallerProof proof;
+  };
+  const std::string encrypted = absl::StrCat("127.0.0.1:", port);
+  for (const Peer& peer :
+       {Peer{encrypted, CallerProof()},
+        Peer{encrypted, ProofOf(other, PeerRole::kOperator)},
+        Peer{clear.address(), ProofOf(authority, PeerRole::kOperator)}}) {
+    const auto client = CoordinatorClient::Create(
+                            {.address = peer.address, .proof = peer.proof})
+                            .value();
+    const absl::Status refused =
+        client->GetJobStatus(absl::Seconds(1)).status();
+    EXPECT_TRUE(absl::IsUnavailable(refused)) << refused;
+    EXPECT_EQ(UnansweredFor(refused), std::nullopt) << refused;
   }
 }
 
