@@ -43,6 +43,7 @@ enum class CoordinatorLife {
 struct KnownJob {
   RegisteredJob job;
   CoordinatorLife life = CoordinatorLife::kElsewhere;
+  bool directory_is_gone = false;  // only WhyGone and `stop` find this out
 
   bool gone() const { return life == CoordinatorLife::kGone; }
 };

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "cli/status/lost_end.h"
 #include "cli/terminal/console.h"
 #include "cli/terminal/exit_codes.h"
 #include "common/host/address.h"
@@ -51,6 +52,7 @@ AskedWhy WhyGone(const FoundJob& job, const absl::Status& why) {
                          .outcome = std::nullopt};
   KnownJob& known = facts.known;
   known.life = LookAgain(job);
+  known.directory_is_gone = IsGoneDirectory(job.run_directory());
   std::optional<RunOutcome>& outcome = facts.outcome;
   if (!known.job.run_directory.empty()) {
     if (auto read = ReadRunOutcome(known.job.run_directory); read.ok()) {

@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/status/lost_end.h"
 
+#include <filesystem>
+#include <system_error>
+
 #include "absl/strings/str_cat.h"
 #include "cli/jobs/run_outcome.h"
 #include "common/status/shell_text.h"
 
 namespace tributary {
 
-std::string ContinueText(const RegisteredJob& job, int64_t checkpoint_step) {
+std::string ContinueText(const KnownJob& known, int64_t checkpoint_step) {
+  const RegisteredJob& job = known.job;
   const std::string& run = job.run_directory;
   if (run.empty()) return "";
+  if (known.directory_is_gone) return "; its run directory is gone";
   if (job.command == kCoordinatorCommand) {
     return absl::StrCat(
         "; start the same tributary-coordinator command again, "
@@ -25,6 +30,12 @@ std::string ContinueText(const RegisteredJob& job, int64_t checkpoint_step) {
   return absl::StrCat("; `",
                       ShellText({"tributary", "checkpoint", "list", run}),
                       "` shows whether it can go on");
+}
+
+bool IsGoneDirectory(const std::string& run_directory) {
+  std::error_code error;
+  return !run_directory.empty() &&
+         !std::filesystem::exists(run_directory, error) && !error;
 }
 
 absl::Status CheckEndWithoutSummary(
@@ -45,7 +56,7 @@ absl::Status CheckEndWithoutSummary(
       " without a summary, so it was killed or could not write one",
       failed ? absl::StrCat("; it had failed: ", last->message()) : "",
       checkpoint ? "; the checkpoint that was asked for may be missing" : "",
-      ContinueText(known.job, last ? last->checkpoint_step() : 0)));
+      ContinueText(known, last ? last->checkpoint_step() : 0)));
 }
 
 }  // namespace tributary

@@ -14,7 +14,10 @@ namespace tributary {
 // Says how to continue a job whose coordinator has ended without a summary, as
 // the last part of a sentence. `checkpoint_step`: of its newest checkpoint; 0:
 // none is known. Empty: its run directory is not known. A pure function.
-std::string ContinueText(const RegisteredJob& job, int64_t checkpoint_step);
+std::string ContinueText(const KnownJob& known, int64_t checkpoint_step);
+
+// Whether a run directory that the register names is not there any more.
+bool IsGoneDirectory(const std::string& run_directory);
 
 // Checks the end of a job that was asked to stop and has left no summary.
 // `title`: the job, as messages name it. `last`: its last known status.

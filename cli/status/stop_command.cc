@@ -79,6 +79,7 @@ int SayEndWithoutSummary(const FoundJob& job,
                          bool checkpoint) {
   KnownJob known = job.known;
   if (known.job.pid > 0) known.life = LookAtCoordinator(known.job);
+  known.directory_is_gone = IsGoneDirectory(job.run_directory());
   if (const absl::Status ended =
           CheckEndWithoutSummary(job.Title(), known, last, checkpoint);
       !ended.ok()) {

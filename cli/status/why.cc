@@ -365,7 +365,7 @@ WhyAnswer ExplainUnreachable(const UnreachableFacts& facts) {
                 "has no coordinator: the process", process,
                 " has ended without a summary, so it was killed or could not "
                 "write one",
-                ContinueText(known.job, /*checkpoint_step=*/0))};
+                ContinueText(known, /*checkpoint_step=*/0))};
   }
   if (known.life == CoordinatorLife::kEnds) {
     return {.cause = WhyCause::kNoCoordinator,

@@ -61,7 +61,7 @@ TEST_F(LostEndTest, ADaemonIsStartedAgainBecauseThatLosesNothing) {
                         "tributary-coordinator command again, with `--run-dir "
                         "'/my runs/a'`: the job goes on where it was"));
   known_.job.command = kRunCommand;
-  EXPECT_THAT(ContinueText(known_.job, /*checkpoint_step=*/80),
+  EXPECT_THAT(ContinueText(known_, /*checkpoint_step=*/80),
               HasSubstr("`tributary checkpoint list "));
 }
 

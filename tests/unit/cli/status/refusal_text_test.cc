@@ -67,6 +67,18 @@ TEST_F(RefusalTextTest, AProcessThatHasClosedItsPortIsNotAskedForACertificate) {
                             HasSubstr("there is nothing to stop")));
 }
 
+// A killed coordinator leaves its entry in the register.
+TEST_F(RefusalTextTest, ARunDirectoryThatIsGoneIsNotLookedInto) {
+  job_.known.job.host = HostName();
+  job_.known.job.pid = getpid();
+  job_.known.job.start_ticks = 1;  // of a process that had this number before
+  EXPECT_THAT(Text(), HasSubstr("`tributary checkpoint list "));
+  std::filesystem::remove(Path("run"));
+  EXPECT_THAT(Text(), AllOf(HasSubstr("has ended without a summary"),
+                            HasSubstr("; its run directory is gone"),
+                            Not(HasSubstr("checkpoint list"))));
+}
+
 // Its machine is overloaded: the kernel connects, and nothing answers.
 TEST_F(RefusalTextTest, ACertificateIsNotWantedBecauseOfATimeout) {
   const auto port = ListenOn("127.0.0.1:0", 16).value();

@@ -10,6 +10,7 @@
 namespace tributary {
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
 TEST(WhyUnreachableTest, TheRunDirectoryAndTheProcessSayWhy) {
@@ -52,6 +53,9 @@ TEST(WhyUnreachableTest, TheRunDirectoryAndTheProcessSayWhy) {
   known.job.run_directory = "/my runs/a";
   EXPECT_THAT(explain(std::nullopt).sentence,
               HasSubstr("; `tributary checkpoint list '/my runs/a'` shows"));
+  known.directory_is_gone = true;
+  EXPECT_THAT(explain(std::nullopt).sentence,
+              EndsWith("could not write one; its run directory is gone"));
   EXPECT_EQ(explain(RunOutcome{.status = "done", .steps = 32}).cause,
             WhyCause::kDone);
   const WhyAnswer stopped = explain(RunOutcome{.status = "interrupted",
