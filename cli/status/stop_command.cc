@@ -40,8 +40,10 @@ constexpr char kStopFooter[] =
     "  tributary stop                      # the only job of yours here\n"
     "  tributary stop runs/digits --checkpoint\n"
     "  tributary stop --coordinator 10.0.0.1:7070 --no-wait\n\n"
-    "Exit codes: 0 the job has ended, or ends, 1 it failed, does not end or\n"
-    "cannot be reached, 2 the command line is wrong.";
+    "Exit codes: 0 the job has ended, also before it was asked, or ends, 1 it\n"
+    "failed, was killed, does not end or cannot be reached, 2 the command "
+    "line\n"
+    "is wrong.";
 
 struct StopOptions {
   JobChoice choice;
@@ -55,14 +57,18 @@ void Say(const std::string& line) {
   std::fflush(stdout);
 }
 
+constexpr char kNothingToStop[] = "; there was nothing to stop";
+
 // How the job has ended; NotFound: it has not ended, or this cannot be known.
 absl::StatusOr<RunOutcome> Outcome(const FoundJob& job) {
   if (job.run_directory().empty()) return absl::NotFoundError("no directory");
   return ReadRunOutcome(job.run_directory());
 }
 
-int SayOutcome(const RunOutcome& outcome, const FoundJob& job) {
-  Say(absl::StrCat(job.Title(), ": ", outcome.Text()));
+// `asked`: the job has been asked to stop, before it ended.
+int SayOutcome(const RunOutcome& outcome, const FoundJob& job, bool asked) {
+  Say(absl::StrCat(job.Title(), ": ", outcome.Text(),
+                   asked ? "" : kNothingToStop));
   if (outcome.checkpoint_step > 0) {
     Say(absl::StrCat("checkpoint: of step ", outcome.checkpoint_step));
   }
@@ -76,7 +82,7 @@ int SayOutcome(const RunOutcome& outcome, const FoundJob& job) {
 
 int SayEndWithoutSummary(const FoundJob& job,
                          const std::optional<v1::JobStatusResponse>& last,
-                         bool checkpoint) {
+                         bool checkpoint, bool asked) {
   KnownJob known = job.known;
   if (known.job.pid > 0) known.life = LookAtCoordinator(known.job);
   known.directory_is_gone = IsGoneDirectory(job.run_directory());
@@ -89,7 +95,8 @@ int SayEndWithoutSummary(const FoundJob& job,
   Say(absl::StrCat(job.Title(), ": ended",
                    last && last->step() > 0
                        ? absl::StrCat(" after step ", last->step())
-                       : ""));
+                       : "",
+                   asked ? "" : kNothingToStop));
   if (last && last->checkpoint_step() > 0) {
     Say(absl::StrCat("checkpoint: of step ", last->checkpoint_step(),
                      ", where the job writes its checkpoints"));
@@ -110,7 +117,8 @@ bool HasLeft(const FoundJob& job, absl::Duration silent) {
 }
 
 // Waits until the summary is there, or the coordinator has left without one.
-int AwaitEnd(const FoundJob& job, const StopOptions& options) {
+// `asked` as in SayOutcome.
+int AwaitEnd(const FoundJob& job, const StopOptions& options, bool asked) {
   const absl::Duration timeout = absl::Seconds(options.timeout_seconds);
   const absl::Duration end = SteadyNow() + timeout;
   absl::Duration heard = SteadyNow();
@@ -118,9 +126,12 @@ int AwaitEnd(const FoundJob& job, const StopOptions& options) {
   while (SteadyNow() < end) {
     const bool left = HasLeft(job, SteadyNow() - heard);  // before the look
     if (const auto outcome = Outcome(job); outcome.ok()) {
-      return SayOutcome(*outcome, job);
+      return SayOutcome(*outcome, job, asked);
     }
-    if (left) return SayEndWithoutSummary(job, last, options.checkpoint);
+    if (left) {
+      return SayEndWithoutSummary(job, last, asked && options.checkpoint,
+                                  asked);
+    }
     absl::StatusOr<v1::JobStatusResponse> status = AskStatus(job, kEndTimeout);
     if (status.ok()) {
       last = *std::move(status);
@@ -134,27 +145,61 @@ int AwaitEnd(const FoundJob& job, const StopOptions& options) {
   return kExitFailed;
 }
 
+// No coordinator has answered, or none runs. This is no error if the job had
+// ended before it was asked.
+int AfterSilence(const FoundJob& job, const absl::Status& silence,
+                 const StopOptions& options) {
+  const CoordinatorLife life = LookAgain(job);  // before the look
+  if (const auto outcome = Outcome(job); outcome.ok()) {
+    return SayOutcome(*outcome, job, /*asked=*/false);
+  }
+  const bool ends = life == CoordinatorLife::kEnds;
+  if (ends && !options.no_wait) return AwaitEnd(job, options, /*asked=*/false);
+  const std::string text = RefusalText(job, silence, "stop");
+  ends ? Say(text) : PrintError(text);
+  return ends ? kExitDone : kExitFailed;
+}
+
+// The coordinator has refused to stop the job. This is no error if the job had
+// ended before it was asked.
+int AfterRefusal(const FoundJob& job, const absl::Status& refusal,
+                 const StopOptions& options) {
+  const absl::StatusOr<v1::JobStatusResponse> status = AskStatus(job);
+  if (absl::IsUnavailable(status.status())) {
+    return AfterSilence(job, status.status(), options);
+  }
+  if (!status.ok() || (status->phase() != v1::JOB_PHASE_DONE &&
+                       status->phase() != v1::JOB_PHASE_FAILED)) {
+    PrintError(refusal.message());
+    return kExitFailed;
+  }
+  if (const auto outcome = Outcome(job); outcome.ok()) {
+    return SayOutcome(*outcome, job, /*asked=*/false);
+  }
+  if (!options.no_wait) return AwaitEnd(job, options, /*asked=*/false);
+  return SayEndWithoutSummary(job, *status, /*checkpoint=*/false,
+                              /*asked=*/false);
+}
+
 int Stop(const StopOptions& options) {
-  int exit_code = kExitDone;
-  const std::optional<FoundJob> job =
-      FindRunningJob(options.choice, "stop", &exit_code);
-  if (!job) return exit_code;
+  const absl::StatusOr<FoundJob> job =
+      FindJob(options.choice, JobRegister(JobRegisterFolder()));
+  if (!job.ok()) return RefuseChoice(job.status());
+  if (job->client == nullptr) {
+    return AfterSilence(*job, AskStatus(*job).status(), options);
+  }
   v1::StopJobRequest request;
   request.set_checkpoint(options.checkpoint);
   request.set_reason(
       absl::StrFormat("tributary stop on %s, pid %d", HostName(), getpid()));
   const auto answer = job->client->StopJob(request, kStopTimeout);
   if (absl::IsUnavailable(answer.status())) {
-    PrintError(RefusalText(*job, answer.status(), "stop"));
-    return kExitFailed;
+    return AfterSilence(*job, answer.status(), options);
   }
-  if (!answer.ok()) {
-    PrintError(answer.status().message());
-    return kExitFailed;
-  }
+  if (!answer.ok()) return AfterRefusal(*job, answer.status(), options);
   Say(absl::StrCat(job->Title(), ": ", answer->message()));
   if (options.no_wait) return kExitDone;
-  return AwaitEnd(*job, options);
+  return AwaitEnd(*job, options, /*asked=*/true);
 }
 
 }  // namespace

@@ -42,7 +42,7 @@ TEST_F(StopCommandTest, TheRunIsContinuedFromWhatItLeaves) {
                     HasSubstr("continue with: tributary train --resume ")));
   EXPECT_THAT(train->output(), HasSubstr("as asked: tributary stop on "));
   auto again = Stop({"job"});
-  EXPECT_EQ(again->Wait(kSoon), 1);
+  EXPECT_EQ(again->Wait(kSoon), 0) << again->output();
   EXPECT_THAT(again->output(), HasSubstr("nothing to stop"));
   const std::string command = Summary("job")["resume_command"];
   EXPECT_THAT(stop->output(), HasSubstr(command));
