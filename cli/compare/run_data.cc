@@ -159,6 +159,7 @@ std::string DataDifference(const RunData& a, const RunData& b) {
 absl::StatusOr<RunData> ReadRun(const std::string& folder) {
   RunData run;
   run.folder = folder;
+  TRIBUTARY_RETURN_IF_ERROR(CheckReadable(folder));
   std::error_code error;
   if (!std::filesystem::exists(folder + "/job.yaml", error)) {
     return absl::NotFoundError(

@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "common/command_line/access_flags.h"
 #include "common/host/address.h"
+#include "common/host/small_file.h"
 #include "common/security/identity.h"
 #include "common/status/nearest_name.h"
 #include "common/status/quoted.h"
@@ -211,6 +212,10 @@ absl::StatusOr<FoundJob> FindJob(const JobChoice& choice,
     TRIBUTARY_ASSIGN_OR_RETURN(KnownJob job, JobOfRun(choice.job, known));
     return ConnectJob(std::move(job), choice.access);
   }
+  const bool is_name = std::any_of(
+      known.begin(), known.end(),
+      [&](const KnownJob& job) { return job.job.name == choice.job; });
+  if (!is_name) TRIBUTARY_RETURN_IF_ERROR(CheckReadable(choice.job));
   TRIBUTARY_ASSIGN_OR_RETURN(std::optional<KnownJob> chosen,
                              ChooseJob(choice, known));
   if (chosen) return ConnectJob(*std::move(chosen), choice.access);

@@ -46,8 +46,9 @@ absl::StatusOr<FoundJob> ConnectJob(KnownJob known,
                                     const AccessOptions& access = {});
 
 // Finds the job that the choice means, and connects as ConnectJob.
-// InvalidArgument: the choice names no job, or is ambiguous; the text says what
-// can be named. NotFound: no job of this user runs on this machine.
+// InvalidArgument: the choice names no job, a path that cannot be read, or
+// several jobs; the text says what can be named. NotFound: no job of this user
+// runs on this machine.
 absl::StatusOr<FoundJob> FindJob(const JobChoice& choice,
                                  const JobRegister& jobs);
 

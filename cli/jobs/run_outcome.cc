@@ -10,6 +10,7 @@
 #include "common/checkpoint/checkpoint_directory.h"
 #include "common/host/small_file.h"
 #include "common/status/shell_text.h"
+#include "common/status/status_macros.h"
 
 namespace tributary {
 namespace {
@@ -65,6 +66,7 @@ std::string RunOutcome::Text() const {
 
 absl::StatusOr<RunOutcome> ReadRunOutcome(const std::string& run_directory) {
   const std::string path = run_directory + "/summary.json";
+  TRIBUTARY_RETURN_IF_ERROR(CheckReadable(path));
   if (!std::ifstream(path)) {
     return absl::NotFoundError(absl::StrCat(path, " is not there"));
   }

@@ -28,6 +28,7 @@ struct RunOutcome {
 // where the run is now, which may have been moved or copied, and is left out if
 // no complete checkpoint is there any more. NotFound: the run has not ended, or
 // was killed before it could write the file. DataLoss: the file is damaged.
+// InvalidArgument: it cannot be read.
 absl::StatusOr<RunOutcome> ReadRunOutcome(const std::string& run_directory);
 
 // The form of paths in summary.json.

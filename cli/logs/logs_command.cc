@@ -17,6 +17,7 @@
 #include "cli/terminal/command_line.h"
 #include "cli/terminal/console.h"
 #include "cli/terminal/exit_codes.h"
+#include "common/host/small_file.h"
 #include "coordinator/run/run_directory.h"
 
 namespace tributary {
@@ -114,6 +115,9 @@ int Logs(const LogsOptions& options) {
   if (job->run_directory().empty() ||
       !std::filesystem::is_directory(folder, error)) {
     return RefuseWithoutLogs(*job);
+  }
+  if (const absl::Status may = CheckReadable(folder); !may.ok()) {
+    return RefuseChoice(may);
   }
   LogMerge merge(folder, std::move(filter));
   while (true) {

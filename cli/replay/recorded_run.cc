@@ -116,6 +116,7 @@ bool RecordedRun::OnCpu() const {
 absl::StatusOr<RecordedRun> ReadRecordedRun(const std::string& folder) {
   RecordedRun run;
   run.folder = folder;
+  TRIBUTARY_RETURN_IF_ERROR(CheckReadable(folder));
   if (!Exists(folder + "/job.yaml")) {
     return absl::NotFoundError(
         absl::StrCat(folder, " is no run directory: it has no job.yaml"));

@@ -76,7 +76,7 @@ absl::StatusOr<CheckpointPlace> FindCheckpoints(const std::string& path) {
       return absl::InvalidArgumentError(absl::StrCat(
           path, " is a file; name a run directory or a checkpoint's folder"));
     }
-    return FileError(path, "open", ENOENT);
+    return FileError(path, "open", error ? error.value() : ENOENT);
   }
   if (IsCheckpointFolder(path)) return CheckpointPlace{path, false};
   const std::string of_run = absl::StrCat(path, "/checkpoints");

@@ -54,13 +54,18 @@ AskedWhy WhyGone(const FoundJob& job, const absl::Status& why) {
   known.life = LookAgain(job);
   known.directory_is_gone = IsGoneDirectory(job.run_directory());
   std::optional<RunOutcome>& outcome = facts.outcome;
+  absl::Status unread;
   if (!known.job.run_directory.empty()) {
-    if (auto read = ReadRunOutcome(known.job.run_directory); read.ok()) {
-      outcome = *std::move(read);
-    }
+    auto read = ReadRunOutcome(known.job.run_directory);
+    if (read.ok()) outcome = *std::move(read);
+    if (!absl::IsNotFound(read.status())) unread = read.status();
   }
   AskedWhy asked;
   asked.answer = ExplainUnreachable(facts);
+  if (known.gone() && !unread.ok()) {
+    asked.answer.sentence =
+        absl::StrCat("has ended, and how is not known: ", unread.message());
+  }
   asked.name = outcome ? outcome->name : known.job.name;
   if (outcome) {
     asked.step = outcome->steps;

@@ -13,7 +13,9 @@
 #include "cli/trace/chrome_trace.h"
 #include "cli/trace/recorded_trace.h"
 #include "common/files/atomic_file.h"
+#include "common/host/small_file.h"
 #include "common/job/files/output_guard.h"
+#include "common/status/status_macros.h"
 
 namespace tributary {
 namespace {
@@ -58,6 +60,7 @@ absl::StatusOr<StepNumbers> WantedSteps(const TraceOptions& options,
 }
 
 absl::StatusOr<RecordedTrace> Read(const std::string& run) {
+  TRIBUTARY_RETURN_IF_ERROR(CheckReadable(run));
   if (std::error_code error;
       !std::filesystem::exists(run + "/job.yaml", error)) {
     return absl::NotFoundError(

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -59,6 +60,20 @@ absl::StatusOr<std::string> ReadSmallFile(const std::string& path,
   }
   return absl::InvalidArgumentError(
       absl::StrCat(path, ": wants at most ", max_bytes, " bytes"));
+}
+
+absl::Status CheckReadable(const std::string& path) {
+  struct stat found {};
+  int error = stat(path.c_str(), &found) == 0 ? 0 : errno;
+  if (error == ENOENT || error == ENOTDIR) return absl::OkStatus();
+  const int wanted = S_ISDIR(found.st_mode) ? X_OK : R_OK;
+  if (error == 0 &&
+      faccessat(AT_FDCWD, path.c_str(), wanted, AT_EACCESS) != 0) {
+    error = errno;
+  }
+  if (error == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, " cannot be read: ", strerror(error)));
 }
 
 std::string ReadText(const std::string& path) {

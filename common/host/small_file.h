@@ -18,6 +18,12 @@ absl::StatusOr<std::string> ReadSmallFile(
     const std::string& path, size_t max_bytes,
     absl::Duration patience = absl::Seconds(10));
 
+// OK: this process may read the file or enter the folder at `path`, or nothing
+// is there. InvalidArgument, "PATH cannot be read: Permission denied": whether
+// something is there, or what, is not known. Call it before a message says that
+// something is missing.
+absl::Status CheckReadable(const std::string& path);
+
 // The content of a file, as far as it can be read; empty: there is none. For
 // files of runs and of the system, whose readers check the content. Unlike
 // std::istreambuf_iterator it does not throw where a read fails: the path is a

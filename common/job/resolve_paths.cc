@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/host/small_file.h"
 #include "common/job/files/file_pairs.h"
 #include "common/job/files/job_files.h"
 #include "common/job/resolve.h"
@@ -82,6 +83,12 @@ class PathResolver {
     const std::filesystem::path run = (folder_ / *file).lexically_normal();
     if (!file->empty() && std::filesystem::is_directory(run, error_)) {
       const std::string found = WeightsOfRun(run.string());
+      if (const absl::Status may = CheckReadable(run.string()); !may.ok()) {
+        return places_.Error(path, path,
+                             " wants a safetensors file or a run directory "
+                             "with weights, but ",
+                             std::string(may.message()));
+      }
       if (found.empty()) {
         return places_.Error(path, path,
                              " wants a safetensors file or a run directory "

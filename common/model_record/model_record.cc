@@ -132,6 +132,8 @@ absl::StatusOr<v1::ModelRecord> ParseModelRecord(const std::string& file,
 
 absl::StatusOr<v1::ModelRecord> ReadModelRecord(const std::string& run) {
   const std::string file = run + kModelFile;
+  TRIBUTARY_RETURN_IF_ERROR(CheckReadable(run));
+  TRIBUTARY_RETURN_IF_ERROR(CheckReadable(file));
   std::error_code error;
   const uintmax_t size = std::filesystem::file_size(file, error);
   std::ifstream stream(file, std::ios::binary);

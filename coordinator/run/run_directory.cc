@@ -204,6 +204,7 @@ absl::Status RunDirectory::SaveState(const v1::CoordinatorState& state) const {
 absl::StatusOr<v1::CoordinatorState> RunDirectory::ReadState(
     const std::string& path) {
   const std::string file = path + kStateFile;
+  TRIBUTARY_RETURN_IF_ERROR(CheckReadable(file));
   if (!std::ifstream(file)) {
     return absl::NotFoundError(absl::StrCat("there is no ", file));
   }

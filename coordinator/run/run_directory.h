@@ -81,8 +81,8 @@ class RunDirectory {
 
   // Saves coordinator.state: what a restarted coordinator needs to continue.
   absl::Status SaveState(const v1::CoordinatorState& state) const;
-  // NotFound: there is no such file. Other errors as DecodeState
-  // (state_file.h).
+  // NotFound: there is no such file. InvalidArgument: it cannot be read. Other
+  // errors as DecodeState (state_file.h).
   static absl::StatusOr<v1::CoordinatorState> ReadState(
       const std::string& path);
   // As EvaluationFile::Save. May be called from another thread than the other

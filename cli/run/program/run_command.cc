@@ -19,6 +19,7 @@
 #include "cli/terminal/interrupts.h"
 #include "common/command_line/access_flags.h"
 #include "common/command_line/telemetry_options.h"
+#include "common/host/small_file.h"
 #include "common/job/job_file.h"
 #include "common/job/program/program_job.h"
 #include "common/status/status_macros.h"
@@ -77,6 +78,7 @@ absl::StatusOr<std::vector<std::string>> CommandOf(
     TRIBUTARY_ASSIGN_OR_RETURN(words[0], FindInPath(words[0]));
     return words;
   }
+  TRIBUTARY_RETURN_IF_ERROR(CheckReadable(words[0]));
   std::error_code error;
   if (!std::filesystem::is_regular_file(words[0], error)) {
     return absl::NotFoundError(absl::StrCat(words[0], ": no such program"));

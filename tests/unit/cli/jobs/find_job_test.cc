@@ -10,6 +10,7 @@
 
 #include "cli/jobs/run_outcome.h"
 #include "tests/testing/checkpoint/checkpoint_files.h"
+#include "tests/testing/status_matchers.h"
 #include "tests/testing/temporary_folder.h"
 
 namespace tributary {
@@ -17,6 +18,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using testing::StatusIs;
 
 KnownJob Known(const std::string& name, CoordinatorLife life,
                const std::string& run = "") {
@@ -112,6 +114,20 @@ TEST_F(FindJobTest, ARunDirectoryMayLackSomeOfItsFiles) {
     EXPECT_TRUE(FindJob({.job = Path("of-" + file)}, register_).ok())
         << "job.yaml and logs were removed";
   }
+}
+
+// A loop of links cannot be looked at by root either.
+TEST_F(FindJobTest, ARunDirectoryThatCannotBeReadIsNotCalledNone) {
+  std::filesystem::create_symlink(Path("loop"), Path("loop"));
+  EXPECT_THAT(FindJob({.job = Path("loop")}, register_).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       Path("loop") + " cannot be read: Too many levels"));
+  RegisteredJob job;
+  job.name = Path("loop");
+  job.coordinator = "127.0.0.1:7070";
+  const auto entry = register_.Add(job).value();
+  EXPECT_TRUE(FindJob({.job = job.name}, register_).ok())
+      << "it is the name of a job";
 }
 
 TEST_F(FindJobTest, ARunDirectoryNamesItsCoordinator) {

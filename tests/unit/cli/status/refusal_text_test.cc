@@ -79,6 +79,16 @@ TEST_F(RefusalTextTest, ARunDirectoryThatIsGoneIsNotLookedInto) {
                             Not(HasSubstr("checkpoint list"))));
 }
 
+// A loop of links cannot be read by root either.
+TEST_F(RefusalTextTest, ASummaryThatCannotBeReadIsNotCalledMissing) {
+  job_.known.life = CoordinatorLife::kGone;
+  std::filesystem::create_symlink("summary.json", Path("run/summary.json"));
+  EXPECT_THAT(Text(),
+              AllOf(HasSubstr("has ended, and how is not known: " +
+                              Path("run/summary.json") + " cannot be read: "),
+                    Not(HasSubstr("killed"))));
+}
+
 // Its machine is overloaded: the kernel connects, and nothing answers.
 TEST_F(RefusalTextTest, ACertificateIsNotWantedBecauseOfATimeout) {
   const auto port = ListenOn("127.0.0.1:0", 16).value();

@@ -6,6 +6,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <iostream>
+
 #include "common/base/unique_fd.h"
 #include "tests/testing/status_matchers.h"
 #include "tests/testing/temporary_folder.h"
@@ -39,6 +42,37 @@ TEST_F(SmallFileTest, WhatIsNoFileIsNamed) {
   EXPECT_THAT(ReadAtMost(4, ""), StatusIs(kInvalid, "got a folder"));
   EXPECT_THAT(ReadSmallFile("/dev/zero", 1 << 20),
               StatusIs(kInvalid, "/dev/zero: wants at most 1048576 bytes"));
+}
+
+TEST_F(SmallFileTest, WhatIsMissingIsNoErrorOfReading) {
+  Write("file", "");
+  TRIBUTARY_EXPECT_OK(CheckReadable(Path("file")));
+  TRIBUTARY_EXPECT_OK(CheckReadable(Path("none")));
+  TRIBUTARY_EXPECT_OK(CheckReadable(Path("file/below")));
+  TRIBUTARY_EXPECT_OK(CheckReadable(""));
+  // A loop of links cannot be looked at by root either.
+  std::filesystem::create_symlink(Path("loop"), Path("loop"));
+  EXPECT_THAT(CheckReadable(Path("loop")),
+              StatusIs(kInvalid, "loop cannot be read: Too many levels"));
+}
+
+// In a process of its own, which gives up the rights of root.
+TEST_F(SmallFileTest, AnotherUsersFilesCannotBeRead) {
+  Write("file", "");
+  std::filesystem::create_directory(Path("folder"));
+  ASSERT_EQ(chmod(Path("file").c_str(), 0), 0);
+  ASSERT_EQ(chmod(Path("folder").c_str(), 0), 0);
+  for (const std::string& path :
+       {Path("file"), Path("folder"), Path("folder/below")}) {
+    EXPECT_EXIT(
+        {
+          constexpr uid_t kNobody = 65534;
+          if (geteuid() == 0 && setuid(kNobody) != 0) _exit(1);
+          std::cerr << CheckReadable(path).message();
+          _exit(0);
+        },
+        ::testing::ExitedWithCode(0), "cannot be read: Permission denied");
+  }
 }
 
 TEST_F(SmallFileTest, APipeIsReadAndNeverWaitedForInVain) {
