@@ -54,11 +54,20 @@ std::string WithThousands(int64_t number) {
   return text;
 }
 
+std::string SkippedText(int64_t skipped, int64_t steps) {
+  return absl::StrCat(WithThousands(skipped), " of ", WithThousands(steps),
+                      steps == 1 ? " step" : " steps",
+                      " changed nothing, because a gradient was not finite");
+}
+
 std::string RunOutcome::Text() const {
   std::string text = status == "interrupted" ? "stopped" : status;
   absl::StrAppend(&text, " after step ", WithThousands(steps));
   if (total_steps > 0) {
     absl::StrAppend(&text, " of ", WithThousands(total_steps));
+  }
+  if (skipped_steps > 0) {
+    absl::StrAppend(&text, " (", SkippedText(skipped_steps, steps), ")");
   }
   if (!message.empty()) absl::StrAppend(&text, ": ", message);
   return text;
@@ -95,6 +104,7 @@ absl::StatusOr<RunOutcome> ReadRunOutcome(const std::string& run_directory) {
       .cause = text("cause"),
       .steps = number("steps"),
       .total_steps = number("total_steps"),
+      .skipped_steps = number("skipped_steps"),
       .checkpoint_step = number("checkpoint_step"),
       .best_step = best != json.end() && best->is_object()
                        ? number_of(*best, "step")

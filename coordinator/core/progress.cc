@@ -48,7 +48,8 @@ absl::Status CheckReport(uint32_t rank, const v1::StepReport& report,
 
 }  // namespace
 
-Progress::Progress(int num_workers, int64_t start_step) : ranks_(num_workers) {
+Progress::Progress(int num_workers, int64_t start_step, int64_t skipped_steps)
+    : ranks_(num_workers), skipped_steps_(skipped_steps) {
   for (Rank& rank : ranks_) rank.last_step = start_step;
   latest_.step = start_step;
 }
@@ -56,6 +57,7 @@ Progress::Progress(int num_workers, int64_t start_step) : ranks_(num_workers) {
 void Progress::Continue(const RecordedSteps& recorded) {
   total_samples_ = recorded.samples;
   training_seconds_ = recorded.training_seconds;
+  skipped_steps_.Continue(recorded.skipped_steps);
   if (recorded.step <= latest_.step) return;
   for (Rank& rank : ranks_) rank.last_step = recorded.step;
   latest_.step = recorded.step;
@@ -145,6 +147,7 @@ void Progress::MergeComplete() {
     latest_ = MergeFront();
     total_samples_ += latest_.samples;
     training_seconds_ += latest_.seconds.step;
+    if (latest_.skipped) skipped_steps_.Add(latest_.step);
     records_.push_back(latest_);
     if (latest_.lost_reports == ranks_.size()) latest_.loss = known_loss;
     latest_.ranks.clear();
@@ -218,6 +221,14 @@ double Progress::Rate(const StepRecord& record) {
     recent_.pop_front();
   }
   return seconds > 0 ? static_cast<double>(recent_samples_) / seconds : 0;
+}
+
+std::vector<std::string> Progress::TakeNotices() {
+  std::vector<std::string> notices = skipped_steps_.TakeNotices();
+  if (std::string equal = equal_ranks_.TakeNotice(); !equal.empty()) {
+    notices.push_back(std::move(equal));
+  }
+  return notices;
 }
 
 std::vector<StepRecord> Progress::Take() { return std::exchange(records_, {}); }

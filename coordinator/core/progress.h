@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/member/step_seconds.h"
+#include "coordinator/core/evaluation/skipped_steps.h"
 #include "coordinator/core/members/equal_ranks.h"
 #include "tributary/v1/coordinator_service.pb.h"
 
@@ -45,6 +46,7 @@ struct RecordedSteps {
   double loss = 0;  // of the last recorded step
   uint64_t samples = 0;
   double training_seconds = 0;
+  int64_t skipped_steps = 0;  // as StepRecord.skipped
 };
 
 // Collects every rank's StepReports and merges a step once all ranks have
@@ -55,8 +57,10 @@ class Progress {
  public:
   static constexpr double kWindowSeconds = 5;
 
-  // Steps up to `start_step` belong to an earlier run.
-  explicit Progress(int num_workers, int64_t start_step = 0);
+  // Steps up to `start_step` belong to an earlier run, in which
+  // `skipped_steps` changed nothing.
+  explicit Progress(int num_workers, int64_t start_step = 0,
+                    int64_t skipped_steps = 0);
 
   // Continues after the steps that an earlier coordinator of the job recorded.
   void Continue(const RecordedSteps& recorded);
@@ -82,9 +86,9 @@ class Progress {
   std::vector<StepRecord> Take();
   bool HasRecords() const { return !records_.empty(); }
 
-  // A sentence about ranks that seem to train on the same rows; empty: nothing
-  // new.
-  std::string TakeNotice() { return equal_ranks_.TakeNotice(); }
+  // Sentences about ranks that seem to train on the same rows, and about steps
+  // that changed nothing.
+  std::vector<std::string> TakeNotices();
 
   int64_t last_step(uint32_t rank) const { return ranks_[rank].last_step; }
   // The newest report of a rank, without spans; step 0: none yet.
@@ -98,6 +102,8 @@ class Progress {
   // yet.
   const StepRecord& latest() const { return latest_; }
   uint64_t total_samples() const { return total_samples_; }
+  // The steps that changed nothing, of the whole job as far as it is known.
+  const SkippedSteps& skipped_steps() const { return skipped_steps_; }
   // Sum of the steps' step_seconds: training time without pauses between steps.
   double training_seconds() const { return training_seconds_; }
 
@@ -118,6 +124,7 @@ class Progress {
 
   std::vector<Rank> ranks_;
   EqualRanks equal_ranks_;
+  SkippedSteps skipped_steps_;
   std::deque<Recent> recent_;
   uint64_t recent_samples_ = 0;
   StepRecord latest_;

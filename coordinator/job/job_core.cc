@@ -22,7 +22,7 @@ JobCore::JobCore(Options options)
       state_(options.predecessor.state != nullptr
                  ? JobState(options.state, *options.predecessor.state, now())
                  : JobState(options.state, now())),
-      reports_(options.state.job, options.state.start.step),
+      reports_(options.state.job, options.state.start),
       trace_(state_.options().job),
       checkpoints_(&state_),
       evaluations_(&state_, &reports_, std::move(options.save_evaluations),

@@ -83,9 +83,6 @@ void JobNews::WatchSteps(const std::vector<StepRecord>& steps) {
   }
   for (const StepRecord& record : steps) {
     if (record.samples > 0) divergence_.Add(record.step, record.loss);
-    if (!record.skipped) continue;
-    const std::string skipped = skipped_steps_.Add(record.step);
-    if (!skipped.empty()) Note(skipped);
   }
   const std::string diverges = divergence_.TakeNotice();
   if (diverges.empty()) return;

@@ -8,7 +8,6 @@
 
 #include "common/base/data_course.h"
 #include "coordinator/core/evaluation/divergence_watch.h"
-#include "coordinator/core/evaluation/skipped_steps.h"
 #include "coordinator/core/event_history.h"
 #include "coordinator/core/job_state.h"
 #include "coordinator/core/trace/trace_collector.h"
@@ -55,8 +54,8 @@ class JobNews {
   // Whether there is news. `phase`: the phase that may be seen. `held`: the
   // state must not be seen yet.
   bool Has(v1::JobPhase phase, bool held) const;
-  // Takes all news but phase, message, trace and deposed. Notes which steps
-  // changed nothing and whether training diverges, which may fail the job.
+  // Takes all news but phase, message, trace and deposed. Notes whether
+  // training diverges, which may fail the job.
   JobUpdate Take(bool held);
   void Show(v1::JobPhase phase) { shown_phase_ = phase; }
   const EventHistory& events() const { return events_; }
@@ -78,7 +77,6 @@ class JobNews {
   // Whether divergence_ has the right first loss. The checkpoint's first loss
   // does not count if the training data have changed.
   bool knows_first_ = false;
-  SkippedSteps skipped_steps_;
   std::vector<std::string> notices_;
   EventHistory events_;
   v1::JobPhase logged_phase_ = v1::JOB_PHASE_WAITING;

@@ -156,6 +156,7 @@ JobTotals JobTotalsOf(const JobState& state, const WorkerReports& reports,
     totals.epochs = course.EpochOf(totals.steps);
   }
   totals.samples = progress.total_samples();
+  totals.skipped_steps = progress.skipped_steps().count();
   totals.training_seconds = progress.training_seconds();
   if (progress.latest().epoch > 0) totals.final_loss = progress.latest().loss;
   totals.start_step = state.options().start.step;

@@ -31,6 +31,7 @@ struct JobTotals {
   int64_t steps = 0;  // StepsDone
   int64_t epochs = 0;
   uint64_t samples = 0;
+  int64_t skipped_steps = 0;         // changed nothing (nonfinite: skip)
   double training_seconds = 0;       // of the steps alone
   std::optional<double> final_loss;  // of the last step; nullopt: none was done
   uint64_t bytes_sent = 0;           // by the workers

@@ -53,7 +53,7 @@ std::vector<std::string> WorkerReports::TakeNotices() {
   for (std::string& notice : tests_.TakeNotices()) {
     notices.push_back(std::move(notice));
   }
-  if (std::string notice = progress_.TakeNotice(); !notice.empty()) {
+  for (std::string& notice : progress_.TakeNotices()) {
     notices.push_back(std::move(notice));
   }
   return notices;

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "coordinator/core/evaluation/evaluations.h"
+#include "coordinator/core/job_plan.h"
 #include "coordinator/core/members/membership.h"
 #include "coordinator/core/progress.h"
 #include "tributary/v1/coordinator_service.pb.h"
@@ -19,9 +20,10 @@ namespace tributary {
 // rank's reports continue from. A plain object: time is passed in.
 class WorkerReports {
  public:
-  // `start_step`: where the job starts.
-  WorkerReports(const v1::JobSpec& job, int64_t start_step)
-      : progress_(job.cluster().workers(), start_step),
+  // `start`: where the job starts.
+  WorkerReports(const v1::JobSpec& job, const JobStart& start)
+      : progress_(job.cluster().workers(), start.step,
+                  start.manifest ? start.manifest->skipped_steps() : 0),
         evaluations_(job.training().loss(), job.cluster().workers(),
                      EvaluatedSet(job)),
         validates_(job.data().has_validation()),

@@ -79,6 +79,7 @@ void MetricsFile::AddToTotals(const StepRecord& record) {
   if (record.epoch > 0) totals_.set_epoch(record.epoch);
   if (record.samples > 0) totals_.set_loss(record.loss);
   totals_.set_samples(totals_.samples() + record.samples);
+  if (record.skipped) totals_.set_skipped_steps(totals_.skipped_steps() + 1);
   totals_.set_training_seconds(totals_.training_seconds() +
                                record.seconds.step);
 }
@@ -107,7 +108,8 @@ RecordedSteps MetricsFile::Recorded() const {
           .epoch = totals_.epoch(),
           .loss = totals_.loss(),
           .samples = totals_.samples(),
-          .training_seconds = totals_.training_seconds()};
+          .training_seconds = totals_.training_seconds(),
+          .skipped_steps = totals_.skipped_steps()};
 }
 
 }  // namespace tributary

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
@@ -104,6 +105,7 @@ StepRecord StepOf(const Json& json) {
     record.seconds.*field.seconds =
         Number(json, absl::StrCat(field.name, "_seconds"), 0);
   }
+  record.skipped = Field(json, "skipped") == true;
   return record;
 }
 
@@ -144,6 +146,7 @@ bool TakeStep(absl::string_view line, StepRecord* record) {
       return false;
     }
   }
+  record->skipped = absl::StrContains(line, ",\"skipped\":true");
   return line.empty() || line[0] == ',';
 }
 
@@ -191,6 +194,7 @@ std::string MetricsLine(const StepRecord& record) {
   json["peer_seconds"] = record.peer_seconds;
   json["bytes_sent"] = record.bytes_sent;
   json["bytes_received"] = record.bytes_received;
+  if (record.skipped) json["skipped"] = true;
   if (record.lost_reports > 0) json["lost_reports"] = record.lost_reports;
   return json.dump();
 }
@@ -307,6 +311,7 @@ std::string SummaryJson(const RunSummary& summary) {
   if (summary.total_steps > 0) json["total_steps"] = summary.total_steps;
   json["epochs"] = summary.totals.epochs;
   json["samples"] = summary.totals.samples;
+  json["skipped_steps"] = summary.totals.skipped_steps;
   json["training_seconds"] = summary.totals.training_seconds;
   json["samples_per_second"] = summary.SamplesPerSecond();
   json["final_loss"] = nullptr;

@@ -44,6 +44,9 @@ std::optional<PendingManifest> JobOutput::NextManifest() {
   if (job_.core.first_loss().step() > 0) {
     *pending->manifest.mutable_first_loss() = job_.core.first_loss();
   }
+  pending->manifest.set_skipped_steps(
+      job_.core.reports().progress().skipped_steps().CountUpTo(
+          pending->manifest.step()));
   return pending;
 }
 

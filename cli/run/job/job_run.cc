@@ -303,6 +303,9 @@ void JobRun::PrintResult(const RunSummary& summary, const std::string& best) {
     screen_.ShowResult(summary, directory_->path());
     if (!best.empty()) console().Note(best);
   }
+  if (const JobTotals& totals = summary.totals; totals.skipped_steps > 0) {
+    console().Note(SkippedText(totals.skipped_steps, totals.steps));
+  }
   console().Note(absl::StrCat("run directory: ", directory_->path()));
   if (summary.status == "done") return;
   if (const std::string command = ResumeCommand(summary, /*anywhere=*/false);

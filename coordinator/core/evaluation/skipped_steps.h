@@ -2,31 +2,61 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 
 namespace tributary {
 
 // Counts the steps that changed nothing because a gradient was not finite
-// (nonfinite: skip). The count begins anew with each coordinator of the run. A
-// plain object.
+// (nonfinite: skip). A plain object.
 class SkippedSteps {
  public:
-  // Counts a step. Returns a sentence for the first skipped step, the tenth,
-  // the hundredth and so on; empty for the others.
-  std::string Add(int64_t step) {
-    if (++count_ != next_) return "";
-    next_ *= 10;
-    return absl::StrCat(
+  // `earlier`: those of the jobs that this one continues.
+  explicit SkippedSteps(int64_t earlier = 0) : count_(earlier) {}
+
+  // Adds those that an earlier coordinator of the job recorded.
+  void Continue(int64_t recorded) { count_ += recorded; }
+
+  // Counts a step. Call it in the order of steps. The first one that this
+  // coordinator counts has a sentence, and so have the job's tenth, hundredth
+  // and so on.
+  void Add(int64_t step) {
+    ++count_;
+    newest_.push_back(step);
+    if (newest_.size() > kMaxNewest) newest_.pop_front();
+    if (told_ && count_ != next_) return;
+    told_ = true;
+    while (next_ <= count_) next_ *= 10;
+    notices_.push_back(absl::StrCat(
         "step ", step, " changed nothing, because a gradient was not finite",
         count_ > 1 ? absl::StrCat(" (", count_, " such steps so far)") : "",
-        "; the servers' logs name the rank and the tensor");
+        "; the servers' logs name the rank and the tensor"));
+  }
+  // Takes the sentences since the last call.
+  std::vector<std::string> TakeNotices() { return std::exchange(notices_, {}); }
+
+  int64_t count() const { return count_; }
+  // Those up to `step`, which must be one of the last steps.
+  int64_t CountUpTo(int64_t step) const {
+    int64_t count = count_;
+    for (auto it = newest_.rbegin(); it != newest_.rend() && *it > step; ++it) {
+      --count;
+    }
+    return count;
   }
 
  private:
-  int64_t count_ = 0;
+  static constexpr size_t kMaxNewest = 10'000;
+
+  int64_t count_;
+  std::deque<int64_t> newest_;
+  bool told_ = false;
   int64_t next_ = 1;  // the count of the next sentence
+  std::vector<std::string> notices_;
 };
 
 }  // namespace tributary

@@ -170,6 +170,11 @@ TEST_F(RunOutcomeTest, ReadsTheSummary) {
   EXPECT_EQ(outcome.Text(), "stopped after step 812");
   EXPECT_EQ(outcome.checkpoint_step, 800);
   EXPECT_EQ(outcome.resume_command, "tributary train --resume run");
+  Write("run/summary.json", R"({"status": "done", "steps": 1000,
+      "total_steps": 1000, "skipped_steps": 9})");
+  EXPECT_EQ(ReadRunOutcome(Path("run"))->Text(),
+            "done after step 1,000 of 1,000 (9 of 1,000 steps changed nothing, "
+            "because a gradient was not finite)");
   Write("run/summary.json", "{");
   EXPECT_TRUE(absl::IsDataLoss(ReadRunOutcome(Path("run")).status()));
   std::filesystem::create_directories(Path("folder/summary.json"));

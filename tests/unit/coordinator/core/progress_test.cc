@@ -91,6 +91,18 @@ TEST(ProgressTest, AStepIsSkippedIfARankSaysSo) {
   EXPECT_TRUE(records[1].skipped);
 }
 
+TEST(ProgressTest, SkippedStepsCountOnceAndAfterThoseThatAreKnown) {
+  Progress progress(1, /*start_step=*/10, /*skipped_steps=*/2);
+  progress.Continue({.step = 12, .skipped_steps = 1});
+  Reports reports = List({Report(13, 1, 1), Report(14, 1, 1)});
+  for (v1::StepReport& report : reports) report.set_skipped(true);
+  ASSERT_TRUE(progress.Add(0, reports).ok());
+  ASSERT_TRUE(progress.Add(0, reports).ok()) << "again, after a rollback";
+  EXPECT_EQ(progress.skipped_steps().count(), 5);
+  EXPECT_EQ(progress.skipped_steps().CountUpTo(13), 4);
+  EXPECT_EQ(progress.TakeNotices().size(), 1u);
+}
+
 TEST(ProgressTest, TimesAreMeansOverTheRanksSoThatPartsAddUp) {
   Progress progress(2);
   v1::StepReport fast = Report(1, 1, 1, 0.30);

@@ -30,6 +30,7 @@ StepRecord StepOfRun(int64_t step) {
   record.step = step;
   record.epoch = 1 + step / 10;
   record.loss = 1.0 / static_cast<double>(step);
+  record.skipped = step % 3 == 2;
   record.learning_rate = 1e-5;
   record.samples = 4;
   record.samples_per_second = 8e6;
@@ -84,6 +85,7 @@ class MetricsFileTest : public testing::TemporaryFolderTest {
     EXPECT_EQ(recorded.loss, 1.0 / 9);
     EXPECT_EQ(recorded.samples, 36u);
     EXPECT_EQ(recorded.training_seconds, 4.5);
+    EXPECT_EQ(recorded.skipped_steps, 3);
   }
 
   std::vector<int64_t> read_, widths_;
@@ -221,11 +223,15 @@ TEST(MetricsLineTest, TheQuickReaderReadsWhatAParserReads) {
   StepRecord record = StepOfRun(12345);
   std::vector<StepRecord> records = {record};
   record.loss = 1e300;
+  record.skipped = true;
   record.learning_rate = 0;
   record.seconds.idle = 1.0 / 3;
   records.push_back(record);
   record.loss = std::numeric_limits<double>::quiet_NaN();
   records.push_back(record);
+  record.skipped = false;
+  records.push_back(record);
+  EXPECT_THAT(MetricsLine(record), Not(HasSubstr("skipped")));
   EXPECT_THAT(MetricsLine(record), Not(HasSubstr("lost_reports")));
   record.lost_reports = 2;
   EXPECT_THAT(MetricsLine(record), EndsWith(",\"lost_reports\":2}"));

@@ -95,6 +95,7 @@ RunSummary Done() {
   summary.totals.steps = 900;
   summary.totals.epochs = 20;
   summary.totals.samples = 28740;
+  summary.totals.skipped_steps = 7;
   summary.totals.training_seconds = 10;
   summary.totals.final_loss = 0.125;
   summary.totals.bytes_sent = 11;
@@ -120,6 +121,7 @@ TEST(RunRecordTest, SummaryTellsHowTheRunWent) {
   EXPECT_EQ(summary["status"], "done");
   EXPECT_EQ(summary["steps"], 900);
   EXPECT_EQ(summary["epochs"], 20);
+  EXPECT_EQ(summary["skipped_steps"], 7);
   EXPECT_EQ(summary["final_loss"], 0.125);
   EXPECT_EQ(summary["test"], json({{"accuracy", 0.75}})) << "the last one";
   EXPECT_EQ(summary["evaluations"].size(), 2u);
@@ -177,6 +179,7 @@ TEST(RunRecordTest, FailedRunSaysWhyAndHasNoWeights) {
   EXPECT_TRUE(parsed.contains("message"));
   EXPECT_TRUE(parsed["weights_sha256"].is_null());
   EXPECT_TRUE(parsed["final_loss"].is_null());
+  EXPECT_EQ(parsed["skipped_steps"], 0);
   EXPECT_EQ(parsed["test"], json::object());
   EXPECT_EQ(parsed["samples_per_second"], 0);
 }

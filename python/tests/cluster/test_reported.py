@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a run tells of its steps: their losses, and those that changed nothing."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
+from runs import check, start  # noqa: E402
+
+pytestmark = pytest.mark.cluster
+
+
+def train(folder: Path, steps: str, *options: str) -> tuple[str, dict[str, Any]]:
+    """Runs the statements `steps`; returns what is shown and summary.json."""
+    program = folder / "program.py"
+    program.write_text(
+        "import numpy as np, tributary\n"
+        "with tributary.connect(nonfinite='skip') as client:\n"
+        "    client.declare({'w': np.ones(2)}, lr=0.1, total_steps=10)\n"
+        f"{steps}"
+    )
+    done = start(folder, ["--workers", "2", *options], [str(program)])
+    check(done, folder)
+    return done.stdout, json.loads((folder / "run" / "summary.json").read_text())
+
+
+def lines(folder: Path) -> list[dict[str, Any]]:
+    text = (folder / "run" / "metrics.jsonl").read_text()
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_skipped_steps_are_counted(tmp_path: Path) -> None:
+    steps = (
+        "    for step in range(10):\n"
+        "        value = 1.0 if step == 3 else np.inf\n"
+        "        client.step({'w': np.full(2, value)}, loss=0.5)\n"
+    )
+    shown, summary = train(tmp_path, steps)
+    assert summary["skipped_steps"] == 9
+    assert "9 of 10 steps changed nothing" in shown
+    skipped = [line["step"] for line in lines(tmp_path) if line.get("skipped")]
+    assert skipped == [1, 2, 3, 5, 6, 7, 8, 9, 10]
