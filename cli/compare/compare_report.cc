@@ -285,8 +285,11 @@ CompareRow RowOf(const RunData& run, const std::string& metric_name,
     CountNoCommunication(&row);
   }
   for (const RunData::Step& step : run.steps) {
-    if (std::isfinite(step.loss)) row.losses.push_back({step.step, step.loss});
-    if (!step.lost_reports) row.loss = step.loss;
+    if (!step.loss) continue;
+    row.loss = step.loss;
+    if (std::isfinite(*step.loss)) {
+      row.losses.push_back({step.step, *step.loss});
+    }
   }
   if (const auto it = run.metrics.find(metric_name); it != run.metrics.end()) {
     row.metric = it->second;

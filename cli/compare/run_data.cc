@@ -44,8 +44,9 @@ RunData::Step StepOf(const nlohmann::json& json) {
   RunData::Step step;
   step.step = Integer(json, "step");
   // If a report is lost, the loss is not that of the whole batch.
-  step.lost_reports = json.contains("lost_reports");
-  step.loss = step.lost_reports ? kNoNumber : Number(json, "loss", kNoNumber);
+  if (!json.contains("lost_reports") && !json.contains("no_loss")) {
+    step.loss = Number(json, "loss", kNoNumber);
+  }
   step.samples = Number(json, "samples");
   for (const StepSecondsField& field : kStepSeconds) {
     step.seconds.*field.seconds =

@@ -17,8 +17,9 @@ namespace tributary {
 struct RunData {
   struct Step {
     int64_t step = 0;
-    double loss = 0;  // NaN for null, or if a rank's report is lost
-    bool lost_reports = false;
+    // NaN for null; nullopt if no rank reported one, or a rank's report is
+    // lost.
+    std::optional<double> loss;
     double samples = 0;
     StepSeconds seconds;
     double peer_seconds = 0;

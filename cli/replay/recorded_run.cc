@@ -51,15 +51,17 @@ T ValueOr(const json& object, const char* key, T otherwise) {
 }
 
 absl::Status ReadLosses(RecordedRun* run) {
-  return ForEachJsonLine(run->folder + "/metrics.jsonl",
-                         [run](const json& line) {
-                           if (line.contains("lost_reports")) return;
-                           const auto loss = line.find("loss");
-                           run->losses[ValueOr<int64_t>(line, "step", 0)] =
-                               loss != line.end() && loss->is_number()
-                                   ? loss->get<double>()
-                                   : std::numeric_limits<double>::quiet_NaN();
-                         });
+  return ForEachJsonLine(
+      run->folder + "/metrics.jsonl", [run](const json& line) {
+        if (line.contains("lost_reports") || line.contains("no_loss")) {
+          return;
+        }
+        const auto loss = line.find("loss");
+        run->losses[ValueOr<int64_t>(line, "step", 0)] =
+            loss != line.end() && loss->is_number()
+                ? loss->get<double>()
+                : std::numeric_limits<double>::quiet_NaN();
+      });
 }
 
 void AddCheckpoints(RecordedRun* run) {

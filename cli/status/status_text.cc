@@ -142,8 +142,10 @@ std::string StatusText(const v1::JobStatusResponse& status) {
     absl::StrAppend(&text, "\n  step ", status.step());
   }
   if (status.step() > 0) {
-    absl::StrAppend(&text, ", loss ", FormatMetric(status.loss()), ", ",
-                    RateOf(status));
+    if (status.has_loss()) {
+      absl::StrAppend(&text, ", loss ", FormatMetric(status.loss()));
+    }
+    absl::StrAppend(&text, ", ", RateOf(status));
   }
   if (const std::string safety = SafetyText(status); !safety.empty()) {
     absl::StrAppend(&text, "\n  ", safety);

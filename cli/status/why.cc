@@ -249,7 +249,7 @@ WhyAnswer ExplainAdvance(const WhyFacts& facts) {
                                WithThousands(now.checkpoint_step()))
                 : "")};
   }
-  if (now.step() > 0 && !std::isfinite(now.loss())) {
+  if (now.step() > 0 && now.has_loss() && !std::isfinite(now.loss())) {
     return {.cause = WhyCause::kDiverges,
             .sentence = absl::StrCat(
                 sentence, ", but it diverges: the loss is ",

@@ -33,6 +33,7 @@ std::string FormatElapsed(double seconds) {
 }
 
 std::string FormatMetric(double value) {
+  if (std::isnan(value)) return "nan";  // whatever its sign
   const double size = std::abs(value);
   return size >= 1e-3 && size < 10 ? absl::StrFormat("%.4f", value)
                                    : absl::StrFormat("%.4g", value);

@@ -46,14 +46,18 @@ std::string EpochText(const ProgressView& view) {
   return absl::StrCat("epoch ", view.epoch, all);
 }
 
+// "  loss 0.3412", or nothing.
+std::string LossPart(const ProgressView& view) {
+  return view.loss ? absl::StrCat("  loss ", FormatMetric(*view.loss)) : "";
+}
+
 // The line of a job whose end is open.
 std::string OpenLine(const ProgressView& view, int width) {
   const size_t room = static_cast<size_t>(std::max(width, 0));
   std::string line = EpochText(view);
   absl::StrAppend(&line, line.empty() ? "" : "  ", "step ", view.step);
   for (const std::string& part :
-       {absl::StrCat("  loss ", FormatMetric(view.loss)),
-        absl::StrCat("  ", ShortRate(view))}) {
+       {LossPart(view), absl::StrCat("  ", ShortRate(view))}) {
     if (line.size() + part.size() > room) break;
     line += part;
   }
@@ -75,8 +79,7 @@ std::string BarLine(const ProgressView& view, int width) {
                                       view.total_steps);
   // When there is too little room, the last part is dropped first.
   std::vector<std::string> parts = {
-      absl::StrCat("  loss ", FormatMetric(view.loss)),
-      absl::StrCat("  ", ShortRate(view)),
+      LossPart(view), absl::StrCat("  ", ShortRate(view)),
       absl::StrCat("  ETA ", FormatDuration(view.eta_seconds))};
   while (true) {
     size_t text = epoch.size() + 2 + 1 + steps.size();
@@ -100,9 +103,11 @@ std::string PlainLine(const ProgressView& view) {
   if (!open) {
     absl::StrAppendFormat(&line, "/%d (%d%%)", view.total_steps, Percent(view));
   }
-  absl::StrAppend(&line, epoch.empty() ? "" : ", ", epoch, ": loss ",
-                  FormatMetric(view.loss), ", ",
-                  RateText(view.samples_per_second, view.counts_steps));
+  absl::StrAppend(&line, epoch.empty() ? "" : ", ", epoch, ": ");
+  if (view.loss) {
+    absl::StrAppend(&line, "loss ", FormatMetric(*view.loss), ", ");
+  }
+  line += RateText(view.samples_per_second, view.counts_steps);
   if (open) return line;
   return absl::StrCat(line, ", ETA ", FormatDuration(view.eta_seconds));
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "absl/strings/string_view.h"
@@ -15,10 +16,10 @@ std::string RateText(double rate, bool counts_steps);
 // The state of training, as the progress line shows it.
 struct ProgressView {
   int64_t step = 0;
-  int64_t total_steps = 0;  // 0: the end is open
-  int64_t epoch = 0;        // from 1; 0: the job has no epochs
-  int64_t epochs = 0;       // of the whole job
-  double loss = 0;
+  int64_t total_steps = 0;     // 0: the end is open
+  int64_t epoch = 0;           // from 1; 0: the job has no epochs
+  int64_t epochs = 0;          // of the whole job
+  std::optional<double> loss;  // nullopt: none is known, and none is shown
   double samples_per_second = 0;
   // True: samples_per_second counts steps; the program does not count samples.
   bool counts_steps = false;

@@ -22,7 +22,7 @@ inline constexpr int kModelFormatVersion = 1;
 struct ModelMetrics {
   std::string status;  // as in summary.json
   int64_t steps = 0;
-  std::optional<double> final_loss;  // nullopt: the run has done no step
+  std::optional<double> final_loss;  // nullopt: there is none
   std::map<std::string, double> test;
   std::map<std::string, double> validation = {};  // empty: there is none
   std::string weights_sha256;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -143,13 +144,13 @@ void Progress::MergeComplete() {
     return !rank.waiting.empty();
   };
   while (std::all_of(ranks_.begin(), ranks_.end(), has_reported)) {
-    const double known_loss = latest_.loss;
+    const std::optional<double> known_loss = latest_.loss;
     latest_ = MergeFront();
     total_samples_ += latest_.samples;
     training_seconds_ += latest_.seconds.step;
     if (latest_.skipped) skipped_steps_.Add(latest_.step);
     records_.push_back(latest_);
-    if (latest_.lost_reports == ranks_.size()) latest_.loss = known_loss;
+    if (!latest_.loss) latest_.loss = known_loss;
     latest_.ranks.clear();
   }
 }
@@ -170,10 +171,14 @@ StepRecord Progress::MergeFront() {
   const double share = 1.0 / static_cast<double>(std::max<size_t>(1, reported));
   std::vector<uint32_t> samples;
   double loss_sum = 0;  // summed in rank order: the same in every run
+  uint64_t loss_samples = 0;
   double least_wait = std::numeric_limits<double>::infinity();
   for (Rank& rank : ranks_) {
     const v1::StepReport& report = rank.waiting.front();
-    loss_sum += report.loss_sum();
+    if (!report.no_loss()) {
+      loss_sum += report.loss_sum();
+      loss_samples += report.samples();
+    }
     record.samples += report.samples();
     samples.push_back(report.gradient_sample());
     AddSeconds(report, share, &record.seconds);
@@ -194,11 +199,10 @@ StepRecord Progress::MergeFront() {
     }
     rank.waiting.pop_front();
   }
-  record.loss = latest_.loss;
-  if (record.samples > 0) {
-    record.loss = loss_sum / static_cast<double>(record.samples);
-  } else if (reported == 0) {
-    record.loss = std::numeric_limits<double>::quiet_NaN();
+  if (loss_samples > 0) {
+    record.loss = loss_sum / static_cast<double>(loss_samples);
+  } else if (record.samples == 0 && reported > 0) {
+    record.loss = latest_.loss;
   }
   record.samples_per_second = Rate(record);
   return record;

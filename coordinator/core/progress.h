@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,9 +19,9 @@ namespace tributary {
 struct StepRecord {
   int64_t step = 0;   // from 1
   int64_t epoch = 0;  // from 1; of the lowest rank that reported
-  // Mean over the reported samples, before the update; NaN if all reports are
-  // lost.
-  double loss = 0;
+  // Mean over the samples of the ranks that reported a loss, before the update;
+  // nullopt if no rank did. NaN: training has diverged.
+  std::optional<double> loss;
   double learning_rate = 0;       // of the lowest rank that reported
   uint64_t samples = 0;           // summed over all ranks
   double samples_per_second = 0;  // over the last kWindowSeconds of training
@@ -43,7 +44,7 @@ struct StepRecord {
 struct RecordedSteps {
   int64_t step = 0;  // of the last recorded step
   int64_t epoch = 0;
-  double loss = 0;  // of the last recorded step
+  std::optional<double> loss;  // the newest known one
   uint64_t samples = 0;
   double training_seconds = 0;
   int64_t skipped_steps = 0;  // as StepRecord.skipped

@@ -82,7 +82,9 @@ void JobNews::WatchSteps(const std::vector<StepRecord>& steps) {
     divergence_.Begin({});
   }
   for (const StepRecord& record : steps) {
-    if (record.samples > 0) divergence_.Add(record.step, record.loss);
+    if (record.loss && record.samples > 0) {
+      divergence_.Add(record.step, *record.loss);
+    }
   }
   const std::string diverges = divergence_.TakeNotice();
   if (diverges.empty()) return;

@@ -94,7 +94,7 @@ v1::JobStatusResponse JobStatusOf(const JobState& state,
                      static_cast<double>(at.row) /
                          static_cast<double>(course.last().rows));
   }
-  status.set_loss(progress.latest().loss);
+  if (progress.latest().loss) status.set_loss(*progress.latest().loss);
   status.set_samples_per_second(progress.latest().samples_per_second);
   status.set_learning_rate(progress.latest().learning_rate);
   status.set_samples(progress.total_samples());

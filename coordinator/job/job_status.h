@@ -33,7 +33,7 @@ struct JobTotals {
   uint64_t samples = 0;
   int64_t skipped_steps = 0;         // changed nothing (nonfinite: skip)
   double training_seconds = 0;       // of the steps alone
-  std::optional<double> final_loss;  // of the last step; nullopt: none was done
+  std::optional<double> final_loss;  // the newest; nullopt: there is none
   uint64_t bytes_sent = 0;           // by the workers
   uint64_t bytes_received = 0;       // by the workers
   bool stopped = false;              // before all steps, on request

@@ -34,7 +34,9 @@ Json CurveJson(const StepCurve& curve) {
 
 void RunHistory::AddStep(const StepRecord& record) {
   absl::MutexLock lock(&mu_);
-  if (record.lost_reports == 0) loss_.Add(record.step, record.loss);
+  if (record.lost_reports == 0 && record.loss) {
+    loss_.Add(record.step, *record.loss);
+  }
   newest_.push_back(record.seconds);
   if (newest_.size() > kMeanSteps) newest_.pop_front();
 }

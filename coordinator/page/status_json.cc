@@ -76,7 +76,7 @@ std::string StatusJson(const v1::JobStatusResponse& status, bool one_line) {
     json["total_steps"] = nullptr;  // the job's program decides when it ends
   }
   if (status.step() > 0) {
-    json["loss"] = status.loss();
+    if (status.has_loss()) json["loss"] = status.loss();
     json["learning_rate"] = status.learning_rate();
   }
   if (status.checkpoint_every_steps() > 0) {

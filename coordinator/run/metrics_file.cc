@@ -77,7 +77,7 @@ void MetricsFile::ReadEarlier(const EarlierSteps& earlier) {
 void MetricsFile::AddToTotals(const StepRecord& record) {
   totals_.set_step(record.step);
   if (record.epoch > 0) totals_.set_epoch(record.epoch);
-  if (record.samples > 0) totals_.set_loss(record.loss);
+  if (record.loss && record.samples > 0) totals_.set_loss(*record.loss);
   totals_.set_samples(totals_.samples() + record.samples);
   if (record.skipped) totals_.set_skipped_steps(totals_.skipped_steps() + 1);
   totals_.set_training_seconds(totals_.training_seconds() +
@@ -104,9 +104,11 @@ absl::Status MetricsFile::SaveTotals(const v1::StepsShown& shown) {
 }
 
 RecordedSteps MetricsFile::Recorded() const {
+  std::optional<double> loss;
+  if (totals_.has_loss()) loss = totals_.loss();
   return {.step = totals_.step(),
           .epoch = totals_.epoch(),
-          .loss = totals_.loss(),
+          .loss = loss,
           .samples = totals_.samples(),
           .training_seconds = totals_.training_seconds(),
           .skipped_steps = totals_.skipped_steps()};

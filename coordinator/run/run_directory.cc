@@ -216,11 +216,12 @@ absl::Status RunDirectory::AddSteps(const std::vector<StepRecord>& records,
   for (const StepRecord& record : records) {
     metrics_->Add(record);
     if (!record.ranks.empty()) timeline_->Add(TimelineLine(record) + "\n");
-    events_->Add(record.step, wall_seconds,
-                 {{"train/loss", record.loss},
-                  {"train/learning_rate", record.learning_rate},
-                  {"train/samples_per_second", record.samples_per_second},
-                  {"train/step_seconds", record.seconds.step}});
+    std::map<std::string, double> values = {
+        {"train/learning_rate", record.learning_rate},
+        {"train/samples_per_second", record.samples_per_second},
+        {"train/step_seconds", record.seconds.step}};
+    if (record.loss) values["train/loss"] = *record.loss;
+    events_->Add(record.step, wall_seconds, values);
   }
   return Flush();
 }

@@ -27,6 +27,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr char kTimeFormat[] = "%Y-%m-%dT%H:%M:%E6SZ";
 constexpr char kCheckpointKind[] = "checkpoint";
+constexpr char kNoLoss[] = "no_loss";
 
 // A number that is not finite (a diverged loss) becomes null.
 Json MetricsJson(const std::map<std::string, double>& metrics) {
@@ -88,14 +89,18 @@ double Number(const Json& json, const std::string& key, double otherwise) {
 }
 
 // Reads the step of a line of metrics.jsonl, without its bytes. A loss that is
-// no number is NaN; other fields that are missing are 0.
+// no number is NaN, unless the line says that there is none; other fields that
+// are missing are 0.
 StepRecord StepOf(const Json& json) {
   StepRecord record;
   record.step = Field(json, "step");
   if (const Json& epoch = Field(json, "epoch"); epoch.is_number_integer()) {
     record.epoch = epoch;
   }
-  record.loss = Number(json, "loss", std::numeric_limits<double>::quiet_NaN());
+  if (Field(json, kNoLoss) != true) {
+    record.loss =
+        Number(json, "loss", std::numeric_limits<double>::quiet_NaN());
+  }
   record.learning_rate = Number(json, "learning_rate", 0);
   if (const Json& all = Field(json, "samples"); all.is_number_unsigned()) {
     record.samples = all;
@@ -120,6 +125,14 @@ bool TakeNumber(absl::string_view* line, absl::string_view key, T* number) {
   return true;
 }
 
+// Takes the loss from the beginning of a line. Null stands for NaN, and for no
+// loss.
+bool TakeLoss(absl::string_view* line, StepRecord* record) {
+  record->loss = std::numeric_limits<double>::quiet_NaN();
+  return absl::ConsumePrefix(line, ",\"loss\":null") ||
+         TakeNumber(line, ",\"loss\":", &*record->loss);
+}
+
 // Reads a line that MetricsLine has written, a hundred times as fast as a JSON
 // parser: a successor may have to read millions. False: the line is different.
 bool TakeStep(absl::string_view line, StepRecord* record) {
@@ -133,7 +146,7 @@ bool TakeStep(absl::string_view line, StepRecord* record) {
   if (!absl::ConsumeSuffix(&line, "}") ||
       !TakeNumber(&line, "{\"step\":", &record->step) ||
       !TakeNumber(&line, ",\"epoch\":", &record->epoch) ||
-      !TakeNumber(&line, ",\"loss\":", &record->loss) ||
+      !TakeLoss(&line, record) ||
       !TakeNumber(&line, ",\"learning_rate\":", &record->learning_rate) ||
       !TakeNumber(&line, ",\"samples\":", &record->samples) ||
       !TakeNumber(&line,
@@ -147,6 +160,7 @@ bool TakeStep(absl::string_view line, StepRecord* record) {
     }
   }
   record->skipped = absl::StrContains(line, ",\"skipped\":true");
+  if (absl::StrContains(line, ",\"no_loss\":true")) record->loss.reset();
   return line.empty() || line[0] == ',';
 }
 
@@ -184,16 +198,18 @@ const EvaluationRecord* RunSummary::At(absl::string_view set,
 std::string MetricsLine(const StepRecord& record) {
   Json json = {{"step", record.step},
                {"epoch", record.epoch},
-               {"loss", record.loss},
+               {"loss", nullptr},
                {"learning_rate", record.learning_rate},
                {"samples", record.samples},
                {"samples_per_second", record.samples_per_second}};
+  if (record.loss) json["loss"] = *record.loss;
   for (const StepSecondsField& field : kStepSeconds) {
     json[absl::StrCat(field.name, "_seconds")] = record.seconds.*field.seconds;
   }
   json["peer_seconds"] = record.peer_seconds;
   json["bytes_sent"] = record.bytes_sent;
   json["bytes_received"] = record.bytes_received;
+  if (!record.loss) json[kNoLoss] = true;
   if (record.skipped) json["skipped"] = true;
   if (record.lost_reports > 0) json["lost_reports"] = record.lost_reports;
   return json.dump();

@@ -48,8 +48,10 @@ void WriteProgress(const v1::JobStatusResponse& status, MetricsWriter* writer) {
           status.total_steps());
   }
   if (status.step() > 0) {
-    gauge("tributary_job_loss", "Mean over the last step's global batch.",
-          status.loss());
+    if (status.has_loss()) {
+      gauge("tributary_job_loss", "Mean over the last step's global batch.",
+            status.loss());
+    }
     gauge("tributary_job_learning_rate", "Of the last step.",
           status.learning_rate());
   }

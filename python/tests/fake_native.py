@@ -127,7 +127,7 @@ class Session:
         self.ready.add(parameter)
         self.calls.append(("ready", parameter))
 
-    def finish_step(self, **result: float) -> Next:
+    def finish_step(self, **result: float | None) -> Next:
         assert self.ready == set(range(len(self.weights))), "some are missing"
         self.calls.append(("finish", result))
         for i, (_, _, momentum, _) in enumerate(self.parameters):

@@ -194,18 +194,19 @@ class Client(Member):
     def _stopped(self) -> bool:
         return self._ended
 
-    def pull(self, *, loss: float = 0.0) -> Arrays:
+    def pull(self, *, loss: float | None = None) -> Arrays:
         """Waits for the weights after the step that `push` has begun.
 
-        loss: the mean over this rank's samples, for `tributary status`. Returns
-        the same float32 arrays each time, with new values. See `moved`.
+        loss: the mean over this rank's samples, for `tributary status`; None: it
+        is not known. Returns the same float32 arrays each time, with new values.
+        See `moved`.
         """
         session = self._joined()
         if not self._pushed:
             if self._moved_now:
                 return self._weights
             raise Misuse("there is no step to wait for; call push first")
-        mean = number("loss", loss)
+        mean = None if loss is None else number("loss", loss)
         for name, checksum in self._checksums().items():
             if checksum != self._sums[name]:
                 raise Misuse(
@@ -225,7 +226,7 @@ class Client(Member):
         *,
         samples: int = 1,
         lr: float | None = None,
-        loss: float = 0.0,
+        loss: float | None = None,
     ) -> Arrays:
         """`push`, then `pull`."""
         self.push(gradients, samples=samples, lr=lr)

@@ -58,7 +58,7 @@ bool RunScreen::CountsSteps(uint64_t samples, int64_t steps) const {
 
 void RunScreen::ShowStep(const JobUpdate& update, const StepRecord& record) {
   ProgressView view = PositionOf(update, record.step, record.epoch);
-  if (record.samples > 0) loss_ = record.loss;
+  if (record.loss && record.samples > 0) loss_ = record.loss;
   view.loss = loss_;
   view.samples_per_second = record.samples_per_second;
   const double samples_a_step = static_cast<double>(samples_) /

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "cli/terminal/console.h"
@@ -43,7 +44,7 @@ class RunScreen {
   Console console_;
   uint64_t samples_ = 0;  // of the steps up to last_step_
   int64_t last_step_ = 0;
-  double loss_ = 0;  // the newest known one
+  std::optional<double> loss_;  // the newest known one
 };
 
 }  // namespace tributary

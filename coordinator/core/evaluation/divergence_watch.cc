@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
 namespace tributary {
@@ -14,9 +15,9 @@ void DivergenceWatch::Add(int64_t step, double loss) {
   if (!std::isfinite(loss)) {
     told_ = true;
     notice_ = absl::StrFormat(
-        "training diverges: the loss of step %d is %g; a lower learning_rate "
+        "training diverges: the loss of step %d is %s; a lower learning_rate "
         "or a clip_norm may help",
-        step, loss);
+        step, absl::StrCat(loss));  // "nan" whatever its sign
     return;
   }
   if (first_.step() == 0) {

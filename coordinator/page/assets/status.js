@@ -143,7 +143,7 @@ function showProgress(status) {
   const counted = status.members.some((member) =>
     member.role === "worker" && member.last_step && member.last_step.samples > 1);
   const figures = [
-    ["Loss", status.step > 0 ? numberText(status.loss) : "none yet"],
+    ["Loss", lossText(status)],
     ...(counted ? [["Samples per second", countText(status.samples_per_second)]] : []),
     ["Steps per second", seen.rates.length > 1 ? countText(rate) : "not known yet"],
     ["Learning rate", status.learning_rate === null ? "none yet" :
@@ -297,6 +297,13 @@ function showHistory() {
   showCurves();
 }
 
+// A status has no loss if none was reported, or if it is not a number. Only the
+// second is in the history.
+function lossText(status) {
+  const known = status.loss !== null || seen.history?.loss.length > 0;
+  return known ? numberText(status.loss) : "none yet";
+}
+
 function showCurves() {
   const history = seen.history;
   if (!history) return;
@@ -312,7 +319,7 @@ function showCurves() {
   const range = [Math.min(...steps), Math.max(...steps)];
   setText(byId("loss-title"), wide > 1 ? `Loss, means of ${wide} steps` : "Loss");
   drawChart(byId("loss-chart"), "Loss over steps", losses, range, true,
-            "No step has ended yet.");
+            "No step with a loss has ended yet.");
   drawChart(byId("tests-chart"), "Evaluations over steps", tests, range, false,
             "There is no evaluation yet.");
   fillCurveTable(byId("loss-table"), "Loss by step", losses, 12);

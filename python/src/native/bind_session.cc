@@ -87,7 +87,7 @@ Session::Next BeginStep(SessionBinding& session, uint64_t samples,
       {.samples = samples, .learning_rates = std::move(learning_rates)});
 }
 
-Session::Next FinishStep(SessionBinding& session, double loss,
+Session::Next FinishStep(SessionBinding& session, std::optional<double> loss,
                          double compute_seconds, double data_seconds) {
   return session.FinishStep({.loss = loss,
                              .compute_seconds = compute_seconds,
@@ -142,7 +142,7 @@ void BindSession(nb::module_& module) {
       .def("begin_step", &BeginStep, "samples"_a, "learning_rates"_a)
       .def("is_unchanged", &SessionBinding::IsUnchanged, "parameter"_a)
       .def("gradient_ready", &SessionBinding::GradientReady, "parameter"_a)
-      .def("finish_step", &FinishStep, nb::kw_only(), "loss"_a,
+      .def("finish_step", &FinishStep, nb::kw_only(), "loss"_a.none(),
            "compute_seconds"_a, "data_seconds"_a)
       .def("report_evaluation", &ReportEvaluation, nb::kw_only(), "samples"_a,
            "loss_sum"_a, "correct"_a, "values"_a)

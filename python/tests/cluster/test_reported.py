@@ -48,3 +48,24 @@ def test_skipped_steps_are_counted(tmp_path: Path) -> None:
     assert "9 of 10 steps changed nothing" in shown
     skipped = [line["step"] for line in lines(tmp_path) if line.get("skipped")]
     assert skipped == [1, 2, 3, 5, 6, 7, 8, 9, 10]
+
+
+def test_a_loss_that_no_rank_reports_is_none(tmp_path: Path) -> None:
+    steps = "    for _ in range(10): client.step({'w': np.ones(2)})\n"
+    shown, summary = train(tmp_path, steps)
+    assert " loss " not in shown
+    assert summary["final_loss"] is None
+    assert [line["loss"] for line in lines(tmp_path)] == [None] * 10
+    assert summary["skipped_steps"] == 0
+
+
+def test_a_loss_is_the_mean_over_the_ranks_that_report_one(tmp_path: Path) -> None:
+    steps = (
+        "    loss = 3.0 if client.rank == 1 else None\n"
+        "    for step in range(10):\n"
+        "        last = step == 9\n"
+        "        client.step({'w': np.ones(2)}, loss=None if last else loss)\n"
+    )
+    _, summary = train(tmp_path, steps)
+    assert [line["loss"] for line in lines(tmp_path)] == [3.0] * 9 + [None]
+    assert summary["final_loss"] == 3.0, "the newest known one"

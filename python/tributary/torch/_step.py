@@ -244,15 +244,16 @@ class Steps:
 
     def finish(
         self,
-        loss: Callable[[], float],
+        loss: Callable[[], float | None],
         scale: torch.Tensor | None = None,
         *,
         unscaled: bool = False,
     ) -> None:
         """Sends the remaining gradients and waits for the weights.
 
-        Parameters without a gradient count as zeros. loss: the rank's mean.
-        unscaled: a GradScaler has unscaled the gradients, which are deferred.
+        Parameters without a gradient count as zeros. loss: the rank's mean; None:
+        it is not known. unscaled: a GradScaler has unscaled the gradients, which
+        are deferred.
         Sets `moved` or `ended` when the job goes on elsewhere or not at all.
         """
         started = time.monotonic()

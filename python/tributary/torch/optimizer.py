@@ -352,11 +352,11 @@ def _has_gradient(parameter: torch.Tensor) -> bool:
     return gradient is not None and (gradient.is_sparse or bool(gradient.any()))
 
 
-def _mean_of(losses: list[tuple[float, torch.Tensor | float]]) -> float:
-    """Weighted by the rows of the batches; 0 without a loss."""
+def _mean_of(losses: list[tuple[float, torch.Tensor | float]]) -> float | None:
+    """Weighted by the rows of the batches; None without a loss."""
     total = sum(weight for weight, _ in losses)
     if total == 0:
-        return 0.0 if not losses else number("loss", losses[-1][1])
+        return None if not losses else number("loss", losses[-1][1])
     values = ((weight, number("loss", loss)) for weight, loss in losses if weight)
     return sum(weight * value for weight, value in values) / total
 

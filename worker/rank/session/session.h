@@ -68,7 +68,7 @@ class Session {
     std::vector<double> learning_rates;  // as in PushPullRequest
   };
   struct StepResult {
-    double loss = 0;             // mean over the rank's samples
+    std::optional<double> loss;  // mean over the rank's samples
     double compute_seconds = 0;  // forward and backward
     double data_seconds = 0;     // waiting for a batch
   };

@@ -12,7 +12,7 @@ void WorkerMetrics::CountStep(const v1::StepReport& report,
   step_ = report.step();
   ++steps_;
   samples_ += report.samples();
-  if (report.samples() > 0) {
+  if (report.samples() > 0 && !report.no_loss()) {
     loss_ = report.loss_sum() / static_cast<double>(report.samples());
     has_loss_ = true;
   }

@@ -41,7 +41,7 @@ class WorkerMetrics {
   int64_t step_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t steps_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t samples_ ABSL_GUARDED_BY(mu_) = 0;
-  double loss_ ABSL_GUARDED_BY(mu_) = 0;  // of the last step with samples
+  double loss_ ABSL_GUARDED_BY(mu_) = 0;  // of the last step with one
   bool has_loss_ ABSL_GUARDED_BY(mu_) = false;
   StepSeconds seconds_ ABSL_GUARDED_BY(mu_);  // of all steps
   Traffic traffic_ ABSL_GUARDED_BY(mu_);

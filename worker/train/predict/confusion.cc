@@ -106,7 +106,8 @@ std::string ReportText(const EvaluationReport& report,
                          report.more_files == 1 ? "file" : "files"),
       ", ", report.rows, " rows\nweights     ", report.weights, "\n");
   for (const auto& [name, value] : report.metrics) {
-    absl::StrAppendFormat(&text, "%-11s %.6g\n", name, value);
+    // StrCat writes NaN as "nan", whatever its sign.
+    absl::StrAppendFormat(&text, "%-11s %s\n", name, absl::StrCat(value));
   }
   if (confusion.undecided() > 0) {
     absl::StrAppendFormat(

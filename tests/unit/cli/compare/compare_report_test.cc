@@ -318,12 +318,23 @@ TEST_F(CompareReportTest, ARunIsReadThoughItsDataAreGone) {
   EXPECT_TRUE(run.ok()) << run.status();
 }
 
+TEST_F(CompareReportTest, ALossThatNobodyReportsIsNotKnown) {
+  Made made = Single();
+  for (std::string& line : made.metrics) {
+    line = R"({"step":1,"loss":null,"no_loss":true})";
+  }
+  EXPECT_EQ(ReadRun(Make(made))->steps[4].loss, std::nullopt);
+  const CompareReport report = Report({Path("one")});
+  EXPECT_EQ(report.rows[0].loss, std::nullopt);
+  EXPECT_TRUE(report.rows[0].losses.empty());
+}
+
 TEST_F(CompareReportTest, WhatIsNoNumberIsNotKnown) {
   Made made = Single();
   made.metrics[4] = R"({"step":5,"loss":null,"samples":"many"})";
   made.test = R"({"accuracy": null})";
   const RunData run = ReadRun(Make(made)).value();
-  EXPECT_TRUE(std::isnan(run.steps[4].loss));
+  EXPECT_TRUE(std::isnan(run.steps[4].loss.value()));
   EXPECT_EQ(run.steps[4].samples, 0);
   EXPECT_TRUE(json::parse(ReportJson(Report({Path("one")})))["runs"][0]["loss"]
                   .is_null());

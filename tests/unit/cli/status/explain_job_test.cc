@@ -327,6 +327,11 @@ TEST_F(WhyUnitTest, TheFirstStepMayTakeLonger) {
   Expect(WhyCause::kUnknown);
 }
 
+TEST_F(WhyUnitTest, ALossThatNobodyReportsDoesNotDiverge) {
+  now().clear_loss();
+  EXPECT_THAT(Expect(WhyCause::kNone), HasSubstr("advances: step 50"));
+}
+
 TEST_F(WhyUnitTest, ALossThatIsNoNumberDiverges) {
   now().set_loss(std::numeric_limits<double>::quiet_NaN());
   EXPECT_THAT(Expect(WhyCause::kDiverges), HasSubstr("advances: step 50"));

@@ -115,7 +115,7 @@ TEST(StatusTextTest, ALateWorkerIsNamedOnceWithAllThatWaitForIt) {
   worker->set_seconds_since_heartbeat(4.25);
   EXPECT_EQ(StatusText(status),
             "digits: running\n"
-            "  step 50, loss 0, 0 samples/s\n"
+            "  step 50, 0 samples/s\n"
             "  server 0    not here\n"
             "  server 1    not here\n"
             "  worker 1    not here\n"

@@ -44,6 +44,7 @@ TEST(FormatTest, MetricsKeepFourDigits) {
   EXPECT_EQ(FormatMetric(12.3456), "12.35");
   EXPECT_EQ(FormatMetric(0.00001234), "1.234e-05");
   EXPECT_EQ(FormatMetric(std::nan("")), "nan");
+  EXPECT_EQ(FormatMetric(-std::nan("")), "nan");
 }
 
 }  // namespace

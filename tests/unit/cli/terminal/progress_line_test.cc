@@ -52,9 +52,18 @@ TEST(ProgressLineTest, BarIsEmptyAtTheStartAndFullAtTheEnd) {
   EXPECT_NE(BarLine(view, 100).find("=====] 100%"), std::string::npos);
 }
 
+TEST(ProgressLineTest, ALossThatIsNotKnownIsLeftOut) {
+  ProgressView view = View();
+  view.loss.reset();
+  EXPECT_EQ(PlainLine(view),
+            "step 713/1875 (38%), epoch 2/5: 45.2k samples/s, ETA 0:26");
+  EXPECT_EQ(BarLine(view, 48),
+            "epoch 2/5 [====>        ]  38% 713/1875  45.2k/s");
+}
+
 TEST(ProgressLineTest, UnknownTotalsDivideByNothing) {
-  EXPECT_EQ(BarLine(ProgressView(), 100), "step 0  loss 0  0/s");
-  EXPECT_EQ(PlainLine(ProgressView()), "step 0: loss 0, 0 samples/s");
+  EXPECT_EQ(BarLine(ProgressView(), 100), "step 0  0/s");
+  EXPECT_EQ(PlainLine(ProgressView()), "step 0: 0 samples/s");
 }
 
 TEST(ProgressLineTest, AnOpenEndHasNeitherBarNorTotal) {

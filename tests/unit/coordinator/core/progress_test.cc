@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "common/base/limits.h"
 
@@ -47,7 +48,7 @@ TEST(ProgressTest, LossIsTheMeanOverTheGlobalBatch) {
   ASSERT_EQ(*progress.Add(1, List({Report(1, 2.0, 1)})), 1u);
   const auto records = progress.Take();
   ASSERT_EQ(records.size(), 1u);
-  EXPECT_DOUBLE_EQ(records[0].loss, 2.0);  // (6 + 2) / (3 + 1)
+  EXPECT_EQ(records[0].loss, 2.0);  // (6 + 2) / (3 + 1)
   EXPECT_EQ(records[0].samples, 4u);
 }
 
@@ -62,12 +63,35 @@ TEST(ProgressTest, ALostReportIsCountedAndStandsForNothing) {
   ASSERT_EQ(records.size(), 3u);
   EXPECT_EQ(records[0].lost_reports, 0u);
   EXPECT_EQ(records[1].lost_reports, 1u);
-  EXPECT_DOUBLE_EQ(records[1].loss, 3.0);
+  EXPECT_EQ(records[1].loss, 3.0);
   EXPECT_EQ(records[2].lost_reports, 2u);
-  EXPECT_TRUE(std::isnan(records[2].loss));
+  EXPECT_EQ(records[2].loss, std::nullopt);
   EXPECT_EQ(records[2].samples, 0u);
   EXPECT_EQ(records[2].epoch, 1);
-  EXPECT_DOUBLE_EQ(progress.latest().loss, 3.0) << "the newest known one";
+  EXPECT_EQ(progress.latest().loss, 3.0) << "the newest known one";
+}
+
+TEST(ProgressTest, ALossIsOfTheRanksThatReportOne) {
+  Progress progress(2);
+  v1::StepReport without = Report(1, 0, 5);
+  without.set_no_loss(true);
+  ASSERT_TRUE(progress.Add(0, List({without})).ok());
+  ASSERT_TRUE(progress.Add(1, List({without})).ok());
+  EXPECT_EQ(progress.latest().loss, std::nullopt);
+  without.set_step(2);
+  ASSERT_TRUE(progress.Add(0, List({without})).ok());
+  ASSERT_TRUE(progress.Add(1, List({Report(2, 6.0, 3)})).ok());
+  without.set_step(3);
+  ASSERT_TRUE(progress.Add(0, List({without})).ok());
+  ASSERT_TRUE(progress.Add(1, List({without})).ok());
+  const auto records = progress.Take();
+  ASSERT_EQ(records.size(), 3u);
+  EXPECT_EQ(records[0].loss, std::nullopt);
+  EXPECT_EQ(records[0].samples, 10u);
+  EXPECT_EQ(records[1].loss, 2.0);
+  EXPECT_EQ(records[1].samples, 8u);
+  EXPECT_EQ(records[2].loss, std::nullopt);
+  EXPECT_EQ(progress.latest().loss, 2.0) << "the newest known one";
 }
 
 // After a power cut without a line of metrics.jsonl.
@@ -241,7 +265,7 @@ TEST(ProgressTest, ImpossibleNumbersAreRefused) {
 TEST(ProgressTest, DivergedLossIsReportedAsItIs) {
   Progress progress(1);
   progress.Add(0, List({Report(1, std::nan(""), 1)})).value();
-  EXPECT_TRUE(std::isnan(progress.Take().at(0).loss));
+  EXPECT_TRUE(std::isnan(progress.Take().at(0).loss.value()));
 }
 
 TEST(ProgressTest, RateCoversTheLastFiveSecondsOfSteps) {

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "coordinator/core/event_history.h"
@@ -14,7 +15,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-StepRecord Step(int64_t step, double loss) {
+StepRecord Step(int64_t step, std::optional<double> loss) {
   StepRecord record;
   record.step = step;
   record.loss = loss;
@@ -27,6 +28,7 @@ TEST(RunHistoryTest, TellsCurvesPartsAndEvents) {
   RunHistory history;
   history.AddStep(Step(1, 2.30258509));
   history.AddStep(Step(2, std::nan("")));
+  history.AddStep(Step(3, std::nullopt));
   history.AddEvaluation({2, 1, 100, {{"accuracy", 0.875}}, "test"});
   EventHistory events([] { return int64_t{7}; });
   events.Add("worker 1 was lost");
@@ -37,7 +39,7 @@ TEST(RunHistoryTest, TellsCurvesPartsAndEvents) {
   EXPECT_EQ(json["evaluations"][0]["set"], "test");
   EXPECT_EQ(json["evaluations"][0]["metric"], "accuracy");
   EXPECT_EQ(json["evaluations"][0]["points"], Json::parse("[[2, 0.875]]"));
-  EXPECT_EQ(json["mean_of_steps"], 2);
+  EXPECT_EQ(json["mean_of_steps"], 3);
   EXPECT_EQ(json["step_parts"]["step_seconds"], 0.5);
   EXPECT_EQ(json["step_parts"]["compute_seconds"], 0.25);
   EXPECT_EQ(json["events"],

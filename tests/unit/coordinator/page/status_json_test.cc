@@ -72,6 +72,8 @@ TEST(StatusJsonTest, OneLineIsOneLineAndADivergedLossIsNull) {
   const std::string line = StatusJson(status, /*one_line=*/true);
   EXPECT_EQ(line.find('\n'), line.size() - 1);
   EXPECT_TRUE(Json::parse(line)["loss"].is_null());
+  status.clear_loss();
+  EXPECT_TRUE(Json::parse(StatusJson(status, true))["loss"].is_null());
   status.clear_step();
   EXPECT_TRUE(Json::parse(StatusJson(status, true))["learning_rate"].is_null());
 }

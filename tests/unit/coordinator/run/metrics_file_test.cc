@@ -8,6 +8,7 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -219,6 +220,21 @@ TEST_F(MetricsFileTest, WhatFollowsTheLastLineIsCutOffHoweverMuchItIs) {
   EXPECT_EQ(Metrics(), "");
 }
 
+TEST_F(MetricsFileTest, ALossThatNobodyReportsIsNone) {
+  StepRecord record = StepOfRun(1);
+  record.loss.reset();
+  {
+    MetricsFile file = MetricsFile::Create(folder()).value();
+    file.Add(record);
+    EXPECT_EQ(file.Recorded().loss, std::nullopt);
+    ASSERT_TRUE(file.Flush().ok());
+    ASSERT_TRUE(file.SaveTotals({}).ok());
+  }
+  EXPECT_EQ(Open().Recorded().loss, std::nullopt);
+  Remove("coordinator.totals");
+  EXPECT_EQ(Open().Recorded().loss, std::nullopt);
+}
+
 TEST(MetricsLineTest, TheQuickReaderReadsWhatAParserReads) {
   StepRecord record = StepOfRun(12345);
   std::vector<StepRecord> records = {record};
@@ -232,6 +248,10 @@ TEST(MetricsLineTest, TheQuickReaderReadsWhatAParserReads) {
   record.skipped = false;
   records.push_back(record);
   EXPECT_THAT(MetricsLine(record), Not(HasSubstr("skipped")));
+  EXPECT_THAT(MetricsLine(record), Not(HasSubstr("no_loss")));
+  record.loss.reset();
+  records.push_back(record);
+  EXPECT_THAT(MetricsLine(record), HasSubstr(",\"loss\":null,"));
   EXPECT_THAT(MetricsLine(record), Not(HasSubstr("lost_reports")));
   record.lost_reports = 2;
   EXPECT_THAT(MetricsLine(record), EndsWith(",\"lost_reports\":2}"));
@@ -241,9 +261,13 @@ TEST(MetricsLineTest, TheQuickReaderReadsWhatAParserReads) {
     const auto quick = ReadMetricsLine(line);
     const auto parsed = ReadMetricsLine(" " + line);
     ASSERT_TRUE(quick.has_value() && parsed.has_value());
-    EXPECT_EQ(std::isnan(quick->loss), std::isnan(one.loss));
-    if (!std::isnan(one.loss)) {
-      EXPECT_EQ(quick->loss, one.loss);
+    for (const StepRecord& read : {*quick, *parsed}) {
+      EXPECT_EQ(read.loss.has_value(), one.loss.has_value());
+      EXPECT_EQ(std::isnan(read.loss.value_or(0)),
+                std::isnan(one.loss.value_or(0)));
+      if (!std::isnan(one.loss.value_or(0))) {
+        EXPECT_EQ(read.loss, one.loss);
+      }
     }
     StepRecord same = one;
     same.peer_seconds = 0;

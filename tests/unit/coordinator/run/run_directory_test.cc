@@ -179,7 +179,7 @@ TEST_F(RunDirectoryTest, ASuccessorFindsTheStepsAndTheNewestEvents) {
   run = RunDirectory::Open(RunLock::Take("run").value(), kStarted,
                            {.on_step =
                                 [&losses](const StepRecord& record) {
-                                  losses.push_back(record.loss);
+                                  losses.push_back(record.loss.value());
                                   EXPECT_EQ(record.seconds.step, 2);
                                 }})
             .value();

@@ -80,6 +80,15 @@ TEST(RunRecordTest, LossKeepsItsDigits) {
             record.loss);
 }
 
+TEST(RunRecordTest, ALossThatNobodyReportsIsNull) {
+  const json line = json::parse(MetricsLine(StepRecord()));
+  EXPECT_TRUE(line["loss"].is_null());
+  EXPECT_EQ(line["no_loss"], true);
+  RunSummary summary;
+  summary.totals.steps = 3;
+  EXPECT_TRUE(json::parse(SummaryJson(summary))["final_loss"].is_null());
+}
+
 TEST(RunRecordTest, DivergedLossIsStillJson) {
   StepRecord record;
   record.loss = std::nan("");

@@ -36,7 +36,7 @@ TEST_F(CoordinatorTest, LeadsAWholeJobFromJoiningToSavedWeights) {
   ASSERT_EQ(all.steps.size(), static_cast<size_t>(kTotalSteps));
   for (int64_t i = 0; i < kTotalSteps; ++i) {
     EXPECT_EQ(all.steps[i].step, i + 1);
-    EXPECT_DOUBLE_EQ(all.steps[i].loss, (9.0 - i) / 2);
+    EXPECT_DOUBLE_EQ(all.steps[i].loss.value(), (9.0 - i) / 2);
   }
   ASSERT_EQ(all.evaluations.size(), 1u);
   EXPECT_DOUBLE_EQ(all.evaluations[0].metrics.at("accuracy"), 0.75);

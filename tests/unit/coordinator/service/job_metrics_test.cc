@@ -50,6 +50,12 @@ std::string Page(const v1::JobStatusResponse& status,
   return writer.Text();
 }
 
+TEST(JobMetricsTest, ALossThatNobodyReportsIsNoMetric) {
+  v1::JobStatusResponse status = RunningJob();
+  status.clear_loss();
+  EXPECT_EQ(Page(status).find("tributary_job_loss"), std::string::npos);
+}
+
 TEST(JobMetricsTest, ARunningJobTellsItsProgress) {
   const std::string page = Page(RunningJob());
   for (const char* line :

@@ -28,7 +28,8 @@ v1::StepReport ProgramStep::Finish(
   const uint32_t sample = sample_.Take();
   if (dropped || samples_ == 0) return report;
   report.set_samples(samples_);
-  report.set_loss_sum(result.loss * static_cast<double>(samples_));
+  report.set_no_loss(!result.loss);
+  report.set_loss_sum(result.loss.value_or(0) * static_cast<double>(samples_));
   report.set_gradient_sample(sample);
   return report;
 }

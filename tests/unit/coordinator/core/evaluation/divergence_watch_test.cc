@@ -56,8 +56,8 @@ TEST(DivergenceWatchTest, OneBadBatchIsNoDivergence) {
 
 TEST(DivergenceWatchTest, ALossThatIsNoNumberDiverges) {
   DivergenceWatch watch;
-  watch.Add(3, std::numeric_limits<double>::quiet_NaN());
-  EXPECT_THAT(watch.TakeNotice(), HasSubstr("the loss of step 3 is nan"));
+  watch.Add(3, -std::numeric_limits<double>::quiet_NaN());
+  EXPECT_THAT(watch.TakeNotice(), HasSubstr("the loss of step 3 is nan;"));
 }
 
 }  // namespace

@@ -66,11 +66,14 @@ TEST(WorkerMetricsTest, StepsAddUpAndTheLastOneShows) {
   }
 }
 
-TEST(WorkerMetricsTest, ARankWithoutSamplesKeepsItsLastLoss) {
+TEST(WorkerMetricsTest, AStepWithoutSamplesOrLossKeepsTheLastLoss) {
   WorkerMetrics metrics;
   EXPECT_THAT(Page(metrics), Not(HasSubstr("tributary_worker_loss")));
   metrics.CountStep(Report(1, 8.0, 4), {});
   metrics.CountStep(Report(2, 0.0, 0), {});
+  v1::StepReport without = Report(3, 0.0, 4);
+  without.set_no_loss(true);
+  metrics.CountStep(without, {});
   EXPECT_THAT(Page(metrics),
               HasSubstr("tributary_worker_loss{rank=\"3\"} 2\n"));
 }
