@@ -34,7 +34,7 @@ class SkippedSteps {
     notices_.push_back(absl::StrCat(
         "step ", step, " changed nothing, because a gradient was not finite",
         count_ > 1 ? absl::StrCat(" (", count_, " such steps so far)") : "",
-        "; the servers' logs name the rank and the tensor"));
+        "; the logs of the servers, or else of the workers, name the tensor"));
   }
   // Takes the sentences since the last call.
   std::vector<std::string> TakeNotices() { return std::exchange(notices_, {}); }

@@ -355,10 +355,11 @@ absl::Status AllReduceSynchronizer::ApplyWithSums() {
   const UpdatePhases& phases = optimizer_->phases();
   if (const int p = UpdatePhases::FirstNonFinite(squares); p >= 0) {
     skipped_ = phases.skips_nonfinite();
-    if (skipped_) return optimizer_->Skip();
-    return WithCause(absl::InvalidArgumentError(absl::StrCat(
-                         "the gradient of \"", options_.part.planned[p].name,
-                         "\" in step ", step_ + 1, " is not finite")),
+    const std::string& name = options_.part.planned[p].name;
+    if (skipped_) return optimizer_->Skip(step_ + 1, name);
+    return WithCause(absl::InvalidArgumentError(
+                         absl::StrCat("the gradient of \"", name, "\" in step ",
+                                      step_ + 1, " is not finite")),
                      v1::CAUSE_DIVERGENCE);
   }
   const LearningRates rates = Rates();

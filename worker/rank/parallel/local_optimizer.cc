@@ -2,6 +2,7 @@
 #include "worker/rank/parallel/local_optimizer.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "common/plan/partition_plan.h"
 #include "common/status/status_macros.h"
 #include "common/wire/crc32c/crc32c.h"
+#include "spdlog/spdlog.h"
 #include "worker/rank/collective/device_fault.h"
 
 namespace tributary {
@@ -123,6 +125,16 @@ uint32_t LocalOptimizer::StateChecksum() {
     }
   }
   return crc;
+}
+
+absl::Status LocalOptimizer::Skip(int64_t step, const std::string& parameter) {
+  if (std::has_single_bit(static_cast<uint64_t>(++skipped_steps_))) {
+    spdlog::warn(
+        "the gradient of \"{}\" for step {} is not finite; the step changes "
+        "nothing ({} such steps so far)",
+        parameter, step, skipped_steps_);
+  }
+  return absl::OkStatus();
 }
 
 absl::Status LocalOptimizer::Cut(

@@ -60,11 +60,9 @@ class LocalOptimizer {
   absl::Status Cut(int64_t steps, size_t range, int place,
                    const std::function<void(const BlockCut&)>& take);
 
-  // Counts a step that changes nothing.
-  absl::Status Skip() {
-    ++skipped_steps_;
-    return absl::OkStatus();
-  }
+  // Counts a step that changes nothing, because the gradient of this parameter
+  // is not finite. Logs it at powers of two.
+  absl::Status Skip(int64_t step, const std::string& parameter);
   int64_t skipped_steps() const { return skipped_steps_; }
   // The number of the update in a step that begins after `steps` steps, from 1:
   // steps that changed nothing do not count.

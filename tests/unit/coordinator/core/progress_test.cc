@@ -231,7 +231,7 @@ TEST(ProgressTest, WhenNoMoreReportsComeTheFurthestRankTellsTheSteps) {
   EXPECT_EQ(records[0].lost_reports, 0u);
   EXPECT_EQ(records[2].step, 3);
   EXPECT_EQ(records[2].lost_reports, 1u);
-  EXPECT_DOUBLE_EQ(records[2].loss, 1.0);  // of rank 0
+  EXPECT_DOUBLE_EQ(*records[2].loss, 1.0);  // of rank 0
   EXPECT_EQ(progress.merged_step(), 3);
   progress.Close(5);
   EXPECT_EQ(progress.Take().size(), 2u) << "steps that nobody has reported";

@@ -20,15 +20,16 @@ TEST(SkippedStepsTest, TheFirstTheTenthAndTheHundredthAreTold) {
   skipped.Add(7);
   EXPECT_THAT(
       skipped.TakeNotices(),
-      ElementsAre("step 7 changed nothing, because a gradient was not finite; "
-                  "the servers' logs name the rank and the tensor"));
+      ElementsAre(
+          "step 7 changed nothing, because a gradient was not finite; "
+          "the logs of the servers, or else of the workers, name the tensor"));
   for (int64_t step = 8; step < 1000; ++step) skipped.Add(step);
   EXPECT_THAT(
       skipped.TakeNotices(),
       ElementsAre(HasSubstr("step 16 changed nothing"),
                   "step 106 changed nothing, because a gradient was not finite "
-                  "(100 such steps so far); the servers' logs name the rank "
-                  "and the tensor"));
+                  "(100 such steps so far); the logs of the servers, or else "
+                  "of the workers, name the tensor"));
   EXPECT_THAT(skipped.TakeNotices(), IsEmpty());
   EXPECT_EQ(skipped.count(), 993);
 }
