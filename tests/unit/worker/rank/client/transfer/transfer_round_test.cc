@@ -100,16 +100,22 @@ class HeldCalls final : public CallQueue {
     void End(const absl::Status& status)
         ABSL_EXCLUSIVE_LOCKS_REQUIRED(queue_->mu_) {
       if (std::exchange(ended_, true)) return;
-      status_ = status;
+      status_ = Copy(status);
       queue_->tags_.push_back(tag_);
     }
     absl::StatusOr<grpc::ByteBuffer> TakeAnswer() override {
       absl::MutexLock lock(&queue_->mu_);
       if (status_.ok()) return grpc::ByteBuffer();
-      return status_;
+      return Copy(status_);
     }
 
    private:
+    // The library that counts a status' references is not watched for races, so
+    // no two threads share one.
+    static absl::Status Copy(const absl::Status& status) {
+      return absl::Status(status.code(), status.message());
+    }
+
     HeldCalls* const queue_;
     CompletionTag* const tag_;
     bool ended_ ABSL_GUARDED_BY(queue_->mu_) = false;
