@@ -72,8 +72,9 @@ class HeldCalls final : public CallQueue {
       return !held_.empty();
     };
     mu_.Await(absl::Condition(&held));
-    held_.front()->End(status);
+    HeldCall* const first = held_.front();
     held_.pop_front();
+    EndLocked(first, status);
   }
   std::set<int> servers() {
     absl::MutexLock lock(&mu_);
@@ -95,13 +96,7 @@ class HeldCalls final : public CallQueue {
     void Cancel() override {
       absl::MutexLock lock(&queue_->mu_);
       std::erase(queue_->held_, this);
-      End(absl::CancelledError("cancelled"));
-    }
-    void End(const absl::Status& status)
-        ABSL_EXCLUSIVE_LOCKS_REQUIRED(queue_->mu_) {
-      if (std::exchange(ended_, true)) return;
-      status_ = Copy(status);
-      queue_->tags_.push_back(tag_);
+      queue_->EndLocked(this, absl::CancelledError("cancelled"));
     }
     absl::StatusOr<grpc::ByteBuffer> TakeAnswer() override {
       absl::MutexLock lock(&queue_->mu_);
@@ -116,11 +111,19 @@ class HeldCalls final : public CallQueue {
       return absl::Status(status.code(), status.message());
     }
 
+    friend class HeldCalls;
     HeldCalls* const queue_;
     CompletionTag* const tag_;
-    bool ended_ ABSL_GUARDED_BY(queue_->mu_) = false;
-    absl::Status status_ ABSL_GUARDED_BY(queue_->mu_);
+    bool ended_ = false;  // the queue's lock guards these two
+    absl::Status status_;
   };
+
+  void EndLocked(HeldCall* call, const absl::Status& status)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    if (std::exchange(call->ended_, true)) return;
+    call->status_ = HeldCall::Copy(status);
+    tags_.push_back(call->tag_);
+  }
 
   absl::Mutex mu_;
   std::deque<CompletionTag*> tags_ ABSL_GUARDED_BY(mu_);
