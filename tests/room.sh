@@ -23,6 +23,11 @@ if [ ! -d "tests/unit/$room" ] && [ ! -d "tests/$room" ]; then
   echo "room.sh: there are no tests in tests/unit/$room or tests/$room" >&2
   exit 2
 fi
+# The tests of some folders are part of those of the folder above.
+while [ ! -e "tests/unit/$room/CMakeLists.txt" ] && [ ! -e "tests/$room/CMakeLists.txt" ] &&
+    [[ $room == */* ]]; do
+  room=${room%/*}
+done
 source deploy/steps.sh
 [ -e build/dev/build.ninja ] || part "configure" cmake --preset dev
 part "build" cmake --build --preset dev --target "tests_in_${room//\//_}"
