@@ -71,7 +71,7 @@ struct UnreachableFacts {
   KnownJob known;
   absl::Status why;     // the error of the last call to the coordinator
   bool proved = false;  // that call has shown a certificate or a token
-  // What the run directory says, if anything.
+  // As summary.json says; nullopt: the run has none.
   std::optional<RunOutcome> outcome;
 };
 

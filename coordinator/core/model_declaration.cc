@@ -7,7 +7,6 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/escaping.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -30,11 +29,6 @@ constexpr uint32_t kUnansweredBlocks = 2;
 std::string Describe(const v1::ParameterSpec& spec) {
   return absl::StrCat("\"", spec.name(), "\" [",
                       absl::StrJoin(spec.shape(), ", "), "]");
-}
-
-bool IsLoopback(absl::string_view address) {
-  const absl::string_view host = LookupHostOf(address);
-  return host == "localhost" || host == "::1" || absl::StartsWith(host, "127.");
 }
 
 bool IsOnOneMachine(const v1::Plan& plan) {

@@ -21,11 +21,11 @@ namespace tributary::testing {
 // Simulates a device on a machine without one. Its memory counts as separate
 // from the host's, and the test fails when a host array is used as a device
 // array or vice versa. Copies to the device arrive late: at the next other call
-// or Synchronize, so whoever uses another Ops has to wait for them. Copies from
-// the device to pinned memory go to the pages that were pinned, wherever the
-// memory's addresses lead by then, as those of a driver do. Calls can
-// be made to fail as on a device: they leave their output unchanged, and the
-// fault is kept.
+// or Synchronize, so whoever uses another Ops has to wait for them. A copy from
+// the device to pinned memory goes to the pages that were pinned, as a driver's
+// does, even if other pages are at these addresses now. Calls can be made to
+// fail as on a device: they leave their output unchanged, and the fault is
+// kept.
 class DeviceLikeOps final : public CpuOps {
  public:
   DeviceLikeOps() : CpuOps(ProductPrecision::kFloat32) {}

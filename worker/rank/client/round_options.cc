@@ -21,10 +21,10 @@ bool IsHeld(const ParameterClient::Options& options, const DeviceMesh& mesh,
 
 namespace {
 
-// What one network thread copies at least in a step.
+// Each of several network threads copies at least this much in a step.
 constexpr int64_t kBytesAThread = 16 << 20;
 
-// What this rank holds of the model.
+// This rank's part of the model, and the servers that have some of it.
 struct Held {
   int64_t bytes = 0;
   int servers = 0;
@@ -46,9 +46,7 @@ Held HeldOf(const ParameterClient::Options& options,
 // Servers at loopback addresses share this machine with all workers of the job.
 // Where else the workers are is not known, so this one counts as alone.
 int ProcessorsAWorker(const v1::Plan& plan) {
-  const bool here = absl::c_all_of(
-      plan.servers(),
-      [](const std::string& server) { return IsLoopback(server); });
+  const bool here = absl::c_all_of(plan.servers(), IsLoopback);
   const int workers =
       here ? std::max(1, static_cast<int>(plan.num_workers())) : 1;
   return ThisMachine().processors / workers;

@@ -11,12 +11,12 @@ namespace tributary {
 bool IsHeld(const ParameterClient::Options& options, const DeviceMesh& mesh,
             const Block& block);
 
-// How many network threads a client uses that holds `bytes` of weights: each
-// drives some of the servers. One thread copies and checks about as many bytes
-// in a second as one server sums and updates, so several servers want several
-// threads. They take at most a quarter of the processors that this machine has
-// for each of the job's workers on it. More than one only where each copies so
-// much in a step that waking it costs nothing beside.
+// The number of network threads for a client that holds `bytes` of weights on
+// `servers` servers. One thread copies and checks weights about as fast as one
+// server computes them, so there is one for each server, as long as each has
+// 16 MiB to copy. processors_a_worker: this machine's processors, divided by
+// the job's workers on it; the threads of a client use at most a quarter of
+// them.
 int NetworkThreads(int64_t bytes, int servers, int processors_a_worker);
 
 // Returns the options of the round of a client with these options.

@@ -85,8 +85,8 @@ class ParameterServerSynchronizer final : public GradientSynchronizer {
   std::vector<float*> gradients_;
   std::vector<SharedBuffer> copies_;
   std::vector<std::unique_ptr<PinnedMemory>> weight_pins_;  // of copies_
-  // Of copies_ until gradient_memory_ is detached. The client does that when a
-  // step has failed, after which no gradient is copied any more.
+  // Pins of gradients in copies_. There are none after gradient_memory_ has
+  // been detached: a step has failed then, and no gradient is copied any more.
   std::vector<std::unique_ptr<PinnedMemory>> gradient_pins_;
   int64_t step_ = 0;
   uint64_t samples_ = 0;

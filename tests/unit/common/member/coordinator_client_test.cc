@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "common/base/unique_fd.h"
 #include "common/host/address.h"
@@ -135,11 +136,14 @@ CallerProof ProofOf(const CertificateAuthority& authority, PeerRole role) {
 // Its machine is overloaded, for example.
 TEST(CoordinatorClientTest, ATimeoutAloneDoesNotAskForTls) {
   FakeCoordinator coordinator;
-  coordinator.OnHeartbeat(
-      [](const v1::HeartbeatRequest&) { absl::SleepFor(absl::Seconds(1)); });
+  absl::Notification gave_up;
+  coordinator.OnHeartbeat([&gave_up](const v1::HeartbeatRequest&) {
+    gave_up.WaitForNotification();
+  });
   const auto client = coordinator.Client();
   const absl::Status late =
       client->Heartbeat({}, absl::Milliseconds(300)).status();
+  gave_up.Notify();
   EXPECT_TRUE(absl::IsUnavailable(late)) << late;
   EXPECT_THAT(late.message(),
               AllOf(HasSubstr("could not be reached for 0."),

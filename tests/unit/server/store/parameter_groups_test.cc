@@ -260,7 +260,7 @@ class SkippedStepTest : public ParameterShardTest {
     return (**second)->skipped;
   }
 
-  // Of the last checkpoint.
+  // The values in the last checkpoint.
   int64_t skipped_steps_ = 0;
   std::vector<float> weights_;
   std::vector<std::vector<float>> state_;

@@ -49,8 +49,8 @@ void TransferLane::Wake::Proceed(bool /*ok*/) {
   lane_->woken_ = false;
 }
 
-// Transfers that wait for the window wait for unanswered ones of this lane.
-// When the round is stopped, these end, and the lane then asks again.
+// A transfer that may not be sent waits for others of this lane to be answered.
+// When the round is stopped, those end, and then this function is called again.
 Transfer* TransferLane::NextToSend() {
   const bool stopped = options_.stopped();
   absl::MutexLock lock(&mu_);

@@ -30,8 +30,8 @@ class TransferRound {
   using Driver = TransferLane::Driver;
 
   struct Options {
-    // One for each lane, at least one: that of server s drives lane s modulo
-    // their number. With the driver kCaller just one.
+    // One for each lane. Lane i of n drives the calls to servers i, i + n and
+    // so on. With the driver kCaller there is one.
     std::vector<std::unique_ptr<CallQueue>> calls;
     Driver driver = Driver::kOwnThread;
     uint32_t most_unanswered = 0;  // as in TransferLane::Options

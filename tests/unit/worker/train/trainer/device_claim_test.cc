@@ -22,7 +22,7 @@ class DeviceClaimTest : public ::testing::Test {
   DeviceClaimTest() : before_(spdlog::default_logger()) {
     spdlog::set_default_logger(std::make_shared<spdlog::logger>(
         "", std::make_shared<spdlog::sinks::ostream_sink_mt>(log_)));
-    // Of this process alone, whatever else runs here.
+    // No other process on this machine uses these names.
     first_.SetId(absl::StrCat("first-", getpid()));
     second_.SetId(absl::StrCat("second-", getpid()));
   }
