@@ -227,3 +227,7 @@ class Checkpoint:
 
     def read(self, tensor: int, parameter: int, values: np.ndarray) -> None:
         values[...] = np.arange(4, dtype=np.float32).reshape(2, 2) + 10 * tensor
+
+
+def stay_near(pci_id: str) -> str:
+    return f"near {pci_id}"

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "common/host/processors/near_processors.h"
 #include "common/wire/crc32c/crc32c.h"
 #include "python/src/native/checkpoint_binding.h"
 #include "python/src/native/follower_binding.h"
@@ -58,5 +61,9 @@ NB_MODULE(_native, module) {
   tributary::BindFollower(module);
   module.def("shuffled_order", &tributary::Shuffled, "rows"_a, "seed"_a,
              "epoch"_a);
+  module.def(
+      "stay_near",
+      [](const std::string& pci_id) { return tributary::StayNear(pci_id); },
+      "pci_id"_a);
   module.def("crc32c", &tributary::Crc32cOf, "data"_a, "crc"_a = 0);
 }

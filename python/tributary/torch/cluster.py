@@ -28,6 +28,7 @@ from tributary.torch._declare import (
     load,
 )
 from tributary.torch._memory import Weights
+from tributary.torch._near import stay_near
 from tributary.torch._resume import Loop, LoopOptions
 from tributary.torch.optimizer import Optimizer
 from tributary.torch.sampler import Sampler
@@ -133,6 +134,9 @@ class Cluster(Member):
             load(model, self._initial)
         declared = declare(model, groups, buffers=buffers, frozen=frozen)
         _refuse_owned(declared)
+        device = _device_of(declared)
+        if device.type == "cuda":
+            stay_near(device)
         self._sync = sync
         if scaler is not None:
             settings.setdefault("nonfinite", "skip")
@@ -384,11 +388,15 @@ def _refuse_owned(declared: Declared) -> None:
             )
 
 
-def _device_text(declared: Declared) -> str:
-    device = next(
+def _device_of(declared: Declared) -> torch.device:
+    return next(
         (e.tensor.device for e in declared.entries if e.tensor.is_cuda),
         torch.device("cpu"),
     )
+
+
+def _device_text(declared: Declared) -> str:
+    device = _device_of(declared)
     if device.type == "cuda":
         return f"{device} {torch.cuda.get_device_name(device)}"
     return str(device)
