@@ -2,15 +2,19 @@
 #include <cuda_runtime.h>
 #include <dlfcn.h>
 #include <nccl.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "kernels/cuda/host/cuda_ops.h"
 #include "kernels/cuda/host/cuda_status.h"
 #include "kernels/nccl_api.h"
+#include "kernels/nccl_arithmetic.h"
 
 namespace tributary {
 namespace {
@@ -282,6 +286,51 @@ class CudaNccl final : public NcclApi {
   std::string error_;  // the last error
 };
 
+// The library, or nullptr with the reason.
+const NcclLibrary* OpenLibrary(std::string* why_not) {
+  static NcclLibrary library;
+  static const std::string lacking = library.Load();
+  *why_not = lacking;
+  return lacking.empty() ? &library : nullptr;
+}
+
+// NCCL's settings: the environment, which comes first for NCCL too, and files.
+std::vector<std::string> NcclSettings() {
+  std::vector<std::string> settings;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    settings.emplace_back(*variable);
+  }
+  const char* const home = std::getenv("HOME");
+  for (const std::string& path :
+       {std::string(home == nullptr ? "" : home) + "/.nccl.conf",
+        std::string("/etc/nccl.conf")}) {
+    std::ifstream file(path);
+    for (std::string line; std::getline(file, line);) settings.push_back(line);
+  }
+  return settings;
+}
+
+// A digit for each two devices of the machine: CUDA's rank of the speed between
+// them, or x where they reach each other only through the host.
+std::string Links() {
+  int devices = 0;
+  if (cudaGetDeviceCount(&devices) != cudaSuccess) devices = 0;
+  std::string links;
+  for (int from = 0; from < devices; ++from) {
+    for (int to = from + 1; to < devices; ++to) {
+      int reached = 0, rank = 0;
+      const bool known =
+          cudaDeviceGetP2PAttribute(&reached, cudaDevP2PAttrAccessSupported,
+                                    from, to) == cudaSuccess &&
+          cudaDeviceGetP2PAttribute(&rank, cudaDevP2PAttrPerformanceRank, from,
+                                    to) == cudaSuccess;
+      links += known && reached != 0 ? std::to_string(rank) : "x";
+    }
+  }
+  cudaGetLastError();  // the next launch must not report it
+  return links;
+}
+
 }  // namespace
 
 std::unique_ptr<NcclApi> OpenNccl(Ops* ops, std::string* why_not) {
@@ -289,14 +338,21 @@ std::unique_ptr<NcclApi> OpenNccl(Ops* ops, std::string* why_not) {
     *why_not = "NCCL is for CUDA devices";
     return nullptr;
   }
-  static NcclLibrary library;
-  static const std::string lacking = library.Load();
-  if (!lacking.empty()) {
-    *why_not = lacking;
-    return nullptr;
-  }
-  auto api = std::make_unique<CudaNccl>(library, static_cast<CudaOps*>(ops));
+  const NcclLibrary* const library = OpenLibrary(why_not);
+  if (library == nullptr) return nullptr;
+  auto api = std::make_unique<CudaNccl>(*library, static_cast<CudaOps*>(ops));
   return api->Start(why_not) ? std::move(api) : nullptr;
+}
+
+std::string NcclArithmeticOf(const Ops& ops) {
+  std::string why_not;
+  int version = 0;
+  const NcclLibrary* const library =
+      ops.is_host() ? nullptr : OpenLibrary(&why_not);
+  if (library == nullptr || library->get_version(&version) != ncclSuccess) {
+    return "";
+  }
+  return DescribeNccl(version, NcclSettings(), Links());
 }
 
 }  // namespace tributary

@@ -53,4 +53,5 @@ def arithmetic_text() -> str:
     ]
     if torch.cuda.is_available():
         parts.append(f"cuda {torch.version.cuda} {torch.cuda.get_device_name()}")
+        parts.append(f"cudnn {torch.backends.cudnn.version()}")
     return ", ".join(parts)

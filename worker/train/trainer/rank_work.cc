@@ -4,11 +4,13 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/limits.h"
 #include "common/base/tensor.h"
 #include "common/files/folder_roots.h"
 #include "common/host/memory/available_memory.h"
+#include "common/host/processors/near_processors.h"
 #include "common/job/files/job_files.h"
 #include "common/job/job_course.h"
 #include "common/job/job_options.h"
@@ -17,6 +19,7 @@
 #include "common/plan/planned_parameters.h"
 #include "common/status/status_macros.h"
 #include "kernels/device.h"
+#include "kernels/nccl_arithmetic.h"
 #include "spdlog/spdlog.h"
 #include "worker/rank/session/rank_driver.h"
 #include "worker/train/data/batches/training_batches.h"
@@ -54,6 +57,24 @@ int64_t LocalRank(const WorkerOptions& options, const Member& member) {
   return options.local_rank.value_or(member.index());
 }
 
+// Whether one of the job's groups may use NCCL.
+bool AllowsNccl(const v1::JobSpec& job) {
+  const v1::StrategySpec& spec = job.strategy();
+  const Strategy strategy = StrategyOf(job);
+  std::vector<v1::CollectiveBackend> backends;
+  if (!strategy.uses_servers()) {
+    backends.push_back(spec.has_data_parallel() ? spec.data_parallel().backend()
+                                                : spec.all_reduce().backend());
+  }
+  if (strategy.tensor > 1) backends.push_back(spec.tensor_parallel().backend());
+  if (strategy.stages > 1) {
+    backends.push_back(spec.pipeline_parallel().backend());
+  }
+  return absl::c_any_of(backends, [](v1::CollectiveBackend backend) {
+    return backend != v1::COLLECTIVE_BACKEND_GLOO;
+  });
+}
+
 std::vector<uint32_t> OtherRanks(const Member& member) {
   std::vector<uint32_t> others;
   const auto workers = static_cast<uint32_t>(member.job().cluster().workers());
@@ -75,9 +96,14 @@ absl::Status RankWork::OpenDevice() {
   }
   spdlog::info("device: {}", ops_->device_name());
   device_claim_ = ClaimDevice(*ops_);
+  if (const std::string near = StayNear(ops_->device_id()); !near.empty()) {
+    spdlog::info("computes on processors {}, which are near the device", near);
+  }
   member_.display().SetDevice(ops_->device_name());
+  std::string arithmetic = ArithmeticOf(*ops_);
+  if (AllowsNccl(job_)) arithmetic += NcclArithmeticOf(*ops_);
   TRIBUTARY_ASSIGN_OR_RETURN(recomputes_,
-                             member_.DeclareArithmetic(ArithmeticOf(*ops_)));
+                             member_.DeclareArithmetic(arithmetic));
   if (recomputes_) {
     spdlog::info(
         "rank {} computes with other bits than a process before it: a step "
