@@ -162,6 +162,7 @@ void AllReduceSynchronizer::BeginStep(int64_t step, uint64_t samples) {
     missing_.push_back(b.bucket.last - b.bucket.first + 1);
   }
   absl::MutexLock lock(&mu_);
+  held_ = !loaded_ && !options_.device.ops->is_host();
   left_ = static_cast<int>(buckets_.size());
   if (!options_.samples) {
     ++left_;
@@ -185,7 +186,7 @@ void AllReduceSynchronizer::GradientReady(int parameter) {
 
 void AllReduceSynchronizer::Run() {
   const auto wake = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
-    return closing_ || !ready_.empty();
+    return closing_ || (!ready_.empty() && !held_);
   };
   while (true) {
     int bucket = 0;
@@ -305,6 +306,11 @@ absl::Status AllReduceSynchronizer::WaitForBuckets() {
   const auto done = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
     return left_ == 0 || !status_.ok();
   };
+  {
+    absl::MutexLock lock(&mu_);
+    held_ = false;
+  }
+  loaded_ = true;
   bool told = false;
   while (true) {
     {

@@ -32,8 +32,12 @@ namespace tributary {
 // weights equal those of a parameter server, bit for bit.
 //
 // On a device the thread uses an Ops other than the model's, so that buckets
-// are reduced and updated during the backward pass there as well. After a fault
-// of the device this rank sends nothing more and updates nothing.
+// are reduced and updated during the backward pass there as well, but not in
+// the first step: CUDA loads a kernel at its first launch and may then wait for
+// everything that runs on the device (CUDA C++ Programming Guide, Lazy
+// Loading). Two ranks that load kernels while collectives of two groups run,
+// each of which needs the other rank, would wait for ever. After a fault of the
+// device this rank sends nothing more and updates nothing.
 class AllReduceSynchronizer final : public GradientSynchronizer {
  public:
   using Options = AllReduceOptions;
@@ -109,6 +113,7 @@ class AllReduceSynchronizer final : public GradientSynchronizer {
   std::unique_ptr<LocalOptimizer> optimizer_;
   std::unique_ptr<AllReduceCheckpoints> checkpoints_;
   bool two_phase_ = false;
+  bool loaded_ = false;  // a step has run, so the device has its kernels
   int64_t step_ = 0;
   uint64_t samples_ = 0;  // this and the next: of the step, on this rank
   std::vector<double> learning_rates_;
@@ -124,6 +129,7 @@ class AllReduceSynchronizer final : public GradientSynchronizer {
   std::deque<int> ready_ ABSL_GUARDED_BY(mu_);
   int left_ ABSL_GUARDED_BY(mu_) = 0;  // buckets of the step not processed yet
   absl::Status status_ ABSL_GUARDED_BY(mu_);  // the first error
+  bool held_ ABSL_GUARDED_BY(mu_) = false;    // until FinishStep
   bool closing_ ABSL_GUARDED_BY(mu_) = false;
 
   std::thread thread_;

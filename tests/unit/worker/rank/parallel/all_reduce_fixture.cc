@@ -89,11 +89,13 @@ Payload Pack(const Block& block, const Tensors& tensors) {
   return Payload::Copy(payload.data(), payload.size() * sizeof(float));
 }
 
-// Checks that before each exchange `exchanges` waits for `computes`.
+// Checks that before each exchange `exchanges` waits for `computes`, and that
+// nothing is exchanged before the end of the first step.
 class CheckedEvent final : public DeviceEvent {
  public:
-  CheckedEvent(Ops* computes, Ops* exchanges, std::atomic<int>* waits)
-      : computes_(computes), exchanges_(exchanges), waits_(*waits) {}
+  CheckedEvent(Ops* computes, Ops* exchanges,
+               AllReduceSynchronizerTest::Overlap* overlap)
+      : computes_(computes), exchanges_(exchanges), overlap_(*overlap) {}
   void Record(Ops& ops) override {
     EXPECT_EQ(&ops, computes_);
     ++recorded_;
@@ -101,13 +103,14 @@ class CheckedEvent final : public DeviceEvent {
   void Await(Ops& ops) override {
     EXPECT_EQ(&ops, exchanges_);
     EXPECT_EQ(++awaited_, recorded_.load());
-    ++waits_;
+    EXPECT_TRUE(overlap_.loaded.load()) << "kernels may still be loaded";
+    ++overlap_.waits;
   }
 
  private:
   Ops* const computes_;
   Ops* const exchanges_;
-  std::atomic<int>& waits_;
+  AllReduceSynchronizerTest::Overlap& overlap_;
   std::atomic<int> recorded_ = 0, awaited_ = 0;
 };
 
@@ -118,6 +121,10 @@ std::vector<Tensors> AllReduceSynchronizerTest::Run(int size, UpdateOn on,
   std::vector<std::unique_ptr<Mesh>> sides = CreateInProcessMesh(size);
   const std::unique_ptr<Ops> ops = CreateCpuOps();
   std::vector<Tensors> weights(size);
+  for (Overlap& overlap : overlaps_) {
+    overlap.waits = 0;
+    overlap.loaded = false;
+  }
   statuses_.assign(size, absl::OkStatus());
   std::vector<std::thread> threads;
   for (int rank = 0; rank < size; ++rank) {
@@ -156,7 +163,7 @@ AllReduceSynchronizerTest::MakeSynchronizer(
   if (on_device_) {
     new_event = [this, rank] {
       return std::make_unique<CheckedEvent>(rank.computes, rank.exchanges,
-                                            &waits_);
+                                            &overlaps_[rank.rank]);
     };
   }
   std::function<std::vector<uint64_t>(int64_t)> samples;
@@ -235,6 +242,8 @@ Tensors AllReduceSynchronizerTest::Train(const Rank& rank,
 absl::StatusOr<int64_t> AllReduceSynchronizerTest::TrainStep(
     const Rank& rank, int64_t step, AllReduceSynchronizer& synchronizer) {
   Model& model = *rank.model;
+  Overlap& overlap = overlaps_[rank.rank];
+  const int before = overlap.waits;
   synchronizer.BeginStep(step, Samples(rank.rank, step));
   if (fails_in_step_ == step) {
     absl::MutexLock lock(&mu_);
@@ -256,6 +265,11 @@ absl::StatusOr<int64_t> AllReduceSynchronizerTest::TrainStep(
     }
     synchronizer.GradientReady(p);
   }
+  if (on_device_ && step == kSteps - 1 && fails_in_step_ < 0) {
+    // Later steps exchange during the backward pass.
+    while (overlap.waits == before) std::this_thread::yield();
+  }
+  overlap.loaded = true;
   return synchronizer.FinishStep();
 }
 

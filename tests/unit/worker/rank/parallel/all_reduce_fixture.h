@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -43,6 +44,14 @@ struct Case {
 // with the same gradients.
 class AllReduceSynchronizerTest : public testing::TemporaryFolderTest,
                                   public ::testing::WithParamInterface<Case> {
+ public:
+  // How a rank's exchange overlaps with its computation.
+  struct Overlap {
+    std::atomic<int> waits = 0;  // for a bucket of the device
+    std::atomic<bool> loaded =
+        false;  // the first step's gradients are computed
+  };
+
  protected:
   // Trains; returns each rank's tensors at the end. `poison` puts a NaN into
   // step 2 of rank 1, which has no samples in step 3.
@@ -72,7 +81,7 @@ class AllReduceSynchronizerTest : public testing::TemporaryFolderTest,
       fails_;
   std::map<int, Tensors> before_fault_;  // by rank, when that step begins
   int tensor_ranks_ = 1;                 // of a replica; these are its last
-  std::atomic<int> waits_ = 0;           // for a bucket of the device
+  std::array<Overlap, 3> overlaps_;      // by rank
   std::shared_ptr<const CheckpointReader> restore_;  // of step 2
   std::map<int, v1::CheckpointFile> files_;          // of step 2, by rank
 
