@@ -267,9 +267,9 @@ void Member::Follow(const Decide& decide) {
 void Member::FollowLocked(const Decide& decide) {
   // This wait needs no deadline, because the heartbeats have one.
   while (!decide(state_, options_.clock->NowMicros())) {
-    const auto heard = [this, answers = state_.answers()]()
+    const auto heard = [this, answers = state_.contact().answers()]()
                            ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-                             return state_.answers() != answers ||
+                             return state_.contact().answers() != answers ||
                                     !state_.end().ok();
                            };
     AwaitFor(&mu_, absl::Condition(&heard), absl::InfiniteDuration());
@@ -386,9 +386,9 @@ absl::Status Member::Contact() const {
   // After the job's end the coordinator need not answer any more.
   if (state_.phase() == v1::JOB_PHASE_DONE) return absl::OkStatus();
   const int64_t now = options_.clock->NowMicros();
-  return absl::Microseconds(state_.silent_micros(now)) < kSilence
+  return absl::Microseconds(state_.contact().silent_micros(now)) < kSilence
              ? absl::OkStatus()
-             : state_.Silence(now);
+             : state_.contact().Silence(now);
 }
 
 }  // namespace tributary

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "common/status/cause.h"
 
 namespace tributary {
@@ -14,21 +13,20 @@ MemberState::MemberState(v1::Role role, const v1::RegisterResponse& place,
                          std::string coordinator, int64_t lost_micros,
                          int64_t now_micros)
     : role_(role),
-      index_(place.index()),
-      incarnation_(place.incarnation()),
-      job_id_(place.job_id()),
       num_workers_(static_cast<uint32_t>(place.job().cluster().workers())),
-      coordinator_(std::move(coordinator)),
-      lost_micros_(lost_micros),
-      term_(place.term()),
-      last_answer_micros_(now_micros) {}
+      contact_(std::move(coordinator), place.term(), lost_micros, now_micros) {
+  place_.set_role(role);
+  place_.set_index(place.index());
+  place_.set_incarnation(place.incarnation());
+  place_.set_job_id(place.job_id());
+}
 
 MemberState::Gate MemberState::Check(int64_t step) const {
   if (!end_.ok() || phase_ == v1::JOB_PHASE_DONE) return Gate::kEnded;
   if (plan_is_over()) return Gate::kNewPlan;
   if (stop_step_ && step > *stop_step_) return Gate::kStop;
   // Waits for the first answer: the stop step may have been settled already.
-  if (!heard_ || Paused() || steps_.full()) {
+  if (contact_.answers() == 0 || Paused() || steps_.full()) {
     return Gate::kWait;
   }
   return hold_.HoldsBack(step) ? Gate::kWait : Gate::kOpen;
@@ -59,69 +57,53 @@ std::optional<absl::Status> MemberState::TryToEnd() {
   if (plan_is_over()) {
     return absl::FailedPreconditionError("a new plan is in force");
   }
-  program_ended_ = true;
+  ending_.EndProgram();
   if (!stop_step_) return std::nullopt;
   if (*stop_step_ <= begun_step_) return absl::OkStatus();
-  return absl::OutOfRangeError(
-      absl::StrCat("the program of worker ", index_, " has ended after step ",
-                   begun_step_, ", but the job goes on to step ", *stop_step_,
-                   ": every rank must take the same number of steps"));
+  return absl::OutOfRangeError(absl::StrCat(
+      "the program of worker ", place_.index(), " has ended after step ",
+      begun_step_, ", but the job goes on to step ", *stop_step_,
+      ": every rank must take the same number of steps"));
 }
 
 bool MemberState::Urgent() const {
   if (!end_.ok()) return false;
-  if (program_ended_ && !told_program_ended_) return true;
-  if (!heard_ || (Paused() && !told_paused_)) return true;
+  if (ending_.UntoldProgram() || contact_.answers() == 0) return true;
+  if (Paused() && !told_paused_) return true;
   if (hold_.Urgent(/*waits=*/started_)) return true;
-  if (checkpoints_.urgent() || untold_break_ || !told_cut_) return true;
-  return (finishing_ && !finish_acknowledged_ && !steps_.stalled()) ||
-         steps_.urgent();
+  if (checkpoints_.urgent() || group_break_.urgent()) return true;
+  if (snapshots_.urgent()) return true;
+  const bool finishes = ending_.finishing() && !ending_.acknowledged();
+  return (finishes && !steps_.stalled()) || steps_.urgent();
 }
 
 v1::HeartbeatRequest MemberState::NextHeartbeat() {
-  v1::HeartbeatRequest request;
-  request.set_role(role_);
-  request.set_index(index_);
-  request.set_incarnation(incarnation_);
-  request.set_job_id(job_id_);
-  request.set_term(term_);
+  v1::HeartbeatRequest request = place_;
+  request.set_term(contact_.term());
   const bool all = steps_.AddTo(&request);
   request.set_begun_step(std::max(begun_step_, begun_before_));
   request.set_paused(Paused());
-  request.set_program_ended(program_ended_);
-  request.set_finished(finishing_ && all);
   request.set_plan_epoch(plan_epoch_);
   request.set_start_step(start_step_);
-  request.set_cut_step(last_cut_);
-  told_cut_ = true;
+  ending_.AddTo(&request, all);
+  snapshots_.AddTo(&request);
   hold_.AddTo(&request, /*waits=*/started_);
   checkpoints_.AddTo(&request);
-  untold_break_ = false;
-  if (broken_group_epoch_ > 0 && broken_group_epoch_ == plan_epoch_) {
-    request.set_broken_group_epoch(broken_group_epoch_);
-    request.set_broken_group(broken_group_);
-  }
+  group_break_.AddTo(&request);
   return request;
 }
 
 void MemberState::OnAnswer(const v1::HeartbeatRequest& request,
                            const v1::HeartbeatResponse& answer,
                            int64_t now_micros) {
-  if (answer.term() < term_) {
+  if (answer.term() < contact_.term()) {
     return OnError(absl::UnavailableError("the coordinator has been replaced"),
                    now_micros);
   }
-  last_answer_micros_ = now_micros;
-  heard_ = true;
-  ++answers_;
   waits_for_ = answer.waits_for();
   if (answer.term() == request.term()) Settle(request, answer);
-  if (answer.term() > term_) {
-    term_ = answer.term();
-    steps_.SendAgain();
-  }
-  wants_weights_ = request.plan_epoch() == plan_epoch_ && finishing_ &&
-                   answer.wants_weights();
+  if (contact_.Take(answer.term(), now_micros)) steps_.SendAgain();
+  ending_.Follow(request.plan_epoch() == plan_epoch_ && answer.wants_weights());
   newest_plan_ = std::max(newest_plan_, answer.plan_epoch());
   adopt_ranks_.clear();  // limits the threads: one per rank
   for (uint32_t rank : answer.adopt_ranks()) {
@@ -130,10 +112,10 @@ void MemberState::OnAnswer(const v1::HeartbeatRequest& request,
   if (answer.phase() != v1::JOB_PHASE_UNSPECIFIED) phase_ = answer.phase();
   // A decision under an earlier plan is made again.
   stop_step_.reset();
-  wanted_cut_ = {};
+  snapshots_.Want({});
   if (answer.plan_epoch() == plan_epoch_) {
     if (answer.has_stop_step()) stop_step_ = answer.stop_step();
-    wanted_cut_ = {answer.cut_step(), answer.cut_is_best()};
+    snapshots_.Want({answer.cut_step(), answer.cut_is_best()});
     if (answer.cut_is_best()) checkpoints_.SetBest(answer.cut_step());
   }
   if (role_ == v1::ROLE_WORKER) {
@@ -156,22 +138,16 @@ bool MemberState::plan_is_over() const {
   return newest_plan_ > std::max<uint64_t>(1, plan_epoch_);
 }
 
-void MemberState::ReportCut(int64_t step) {
-  last_cut_ = step;
-  told_cut_ = false;
-}
-
 void MemberState::Settle(const v1::HeartbeatRequest& request,
                          const v1::HeartbeatResponse& answer) {
   // False for an answer to a request under an earlier plan, whose steps have
   // been dropped.
   const bool current = request.plan_epoch() == plan_epoch_;
   const bool all = steps_.Settle(request, current ? answer.steps_taken() : 0);
-  if (current && request.finished() && all) finish_acknowledged_ = true;
+  if (current) ending_.Settle(request, all);
   checkpoints_.Settle(request, answer.checkpoints_taken());
   told_paused_ = request.paused();
   hold_.Settle(request);
-  if (current) told_program_ended_ = request.program_ended();
 }
 
 void MemberState::OnError(const absl::Status& error, int64_t now_micros) {
@@ -180,13 +156,7 @@ void MemberState::OnError(const absl::Status& error, int64_t now_micros) {
     end_ = error;
     return;
   }
-  if (silent_micros(now_micros) >= lost_micros_) end_ = Silence(now_micros);
-}
-
-absl::Status MemberState::Silence(int64_t now_micros) const {
-  return absl::UnavailableError(absl::StrFormat(
-      "coordinator %s has not answered for %.1f s", coordinator_,
-      static_cast<double>(silent_micros(now_micros)) / 1e6));
+  if (contact_.IsLost(now_micros)) end_ = contact_.Silence(now_micros);
 }
 
 void MemberState::OnPlan(uint64_t plan_epoch, int64_t start_step) {
@@ -199,8 +169,7 @@ void MemberState::StartAt(uint64_t plan_epoch, int64_t step, int64_t begun) {
   if (plan_epoch != plan_epoch_) {
     steps_.Drop();
     stop_step_.reset();
-    wanted_cut_ = {};
-    last_cut_ = 0;
+    snapshots_.BeginPlan();
     hold_.BeginPlan();
   }
   plan_epoch_ = plan_epoch;
@@ -210,12 +179,8 @@ void MemberState::StartAt(uint64_t plan_epoch, int64_t step, int64_t begun) {
   begun_before_ = begun;
   started_ = true;
   told_paused_ = false;
-  program_ended_ = false;
-  told_program_ended_ = false;
+  ending_ = {};
   steps_.ForgetStall();
-  finishing_ = false;
-  finish_acknowledged_ = false;
-  wants_weights_ = false;
 }
 
 absl::Status MemberState::NewsAfter(uint64_t epoch) const {

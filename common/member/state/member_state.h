@@ -11,6 +11,9 @@
 #include "absl/status/statusor.h"
 #include "common/member/state/checkpoint_hold.h"
 #include "common/member/state/checkpoint_reports.h"
+#include "common/member/state/coordinator_contact.h"
+#include "common/member/state/member_ending.h"
+#include "common/member/state/snapshot_reports.h"
 #include "common/member/state/step_reports.h"
 #include "tributary/v1/coordinator_service.pb.h"
 
@@ -57,12 +60,12 @@ class MemberState {
 
   void ReportStep(const v1::StepReport& report) { steps_.Add(report); }
   // No step may begin or be reported after this.
-  void Finish() { finishing_ = true; }
-  bool finish_acknowledged() const { return finish_acknowledged_; }
+  void Finish() { ending_.Finish(); }
+  bool finish_acknowledged() const { return ending_.acknowledged(); }
   // Whether the coordinator needs the final weights (again). GiveWeights: they
   // are being sent.
-  bool wants_weights() const { return wants_weights_; }
-  void GiveWeights() { wants_weights_ = false; }
+  bool wants_weights() const { return ending_.wants_weights(); }
+  void GiveWeights() { ending_.GiveWeights(); }
 
   // True when a heartbeat should be sent without waiting for the interval.
   bool Urgent() const;
@@ -81,7 +84,7 @@ class MemberState {
   void OnError(const absl::Status& error, int64_t now_micros);
 
   // The coordinator has answered, but its answer does not count yet.
-  void OnContact(int64_t now_micros) { last_answer_micros_ = now_micros; }
+  void OnContact(int64_t now_micros) { contact_.Touch(now_micros); }
 
   // Handles the result of a heartbeat: an answer or an error.
   void OnResult(const v1::HeartbeatRequest& request,
@@ -90,14 +93,7 @@ class MemberState {
   // True when no heartbeat follows.
   bool over() const { return !end_.ok() || phase_ == v1::JOB_PHASE_DONE; }
 
-  uint64_t term() const { return term_; }  // the highest received
-
-  // Unavailable: "coordinator HOST:PORT has not answered for 6.1 s".
-  absl::Status Silence(int64_t now_micros) const;
-  // Time since the coordinator's last answer.
-  int64_t silent_micros(int64_t now_micros) const {
-    return now_micros - last_answer_micros_;
-  }
+  const CoordinatorContact& contact() const { return contact_; }
   // Queues a report of this member's checkpoint file; it is sent until taken.
   void ReportCheckpoint(const v1::CheckpointReport& report) {
     checkpoints_.Add(report);
@@ -105,25 +101,21 @@ class MemberState {
   // Reports that this worker's group cannot continue under this plan, until
   // there is a new one.
   void BreakGroup(uint64_t plan_epoch, std::string why) {
-    broken_group_epoch_ = plan_epoch;
-    broken_group_ = std::move(why);
-    untold_break_ = true;
+    group_break_.Set(plan_epoch, std::move(why));
   }
   // The reason to wait in the coordinator's last answer; empty: none.
   const std::string& waits_for() const { return waits_for_; }
-  // Number of answers from the coordinator.
-  int64_t answers() const { return answers_; }
   // Whether the plan that this process works on has ended.
   bool plan_is_over() const;
   // Epoch of the coordinator's newest plan; 0: unknown.
   uint64_t newest_plan() const { return newest_plan_; }
   // Ranks that the coordinator wants this worker to take over.
   const std::vector<uint32_t>& adopt_ranks() const { return adopt_ranks_; }
-  WantedCut wanted_cut() const { return wanted_cut_; }
+  WantedCut wanted_cut() const { return snapshots_.wanted(); }
   // The checkpoint of this step has the best weights so far.
   void SetBest(int64_t step) { checkpoints_.SetBest(step); }
   // Reports that this server has the snapshot of `step`, or cannot have it.
-  void ReportCut(int64_t step);
+  void ReportCut(int64_t step) { snapshots_.Report(step); }
   // Returns whether this worker owes a file of the checkpoint of `step`, for
   // which somebody has asked; from then on it owes none. Call it once this step
   // is finished and before the next one, whose gate may be open already.
@@ -150,44 +142,31 @@ class MemberState {
   }
 
   const v1::Role role_;
-  const uint32_t index_;
-  const uint64_t incarnation_;
-  const uint64_t job_id_;
   const uint32_t num_workers_;
-  const std::string coordinator_;
-  const int64_t lost_micros_;
-  uint64_t term_;  // the highest received
+  // The fields of every heartbeat that do not change: the member's place.
+  v1::HeartbeatRequest place_;
+  CoordinatorContact contact_;
 
   v1::JobPhase phase_ = v1::JOB_PHASE_WAITING;
   std::optional<int64_t> stop_step_;
   absl::Status end_;
-  int64_t last_answer_micros_;
+  std::string waits_for_;
+  std::vector<uint32_t> adopt_ranks_;
 
   uint64_t plan_epoch_ = 0;
   uint64_t newest_plan_ = 0;
   int64_t start_step_ = 0;
   int64_t begun_step_ = 0;
   int64_t begun_before_ = 0;  // by a previous process in this place
-  bool heard_ = false;        // an answer has come since it got its place
   bool started_ = false;      // the begun step is known
-  StepReports steps_;         // of this plan
-  CheckpointReports checkpoints_;
-  std::vector<uint32_t> adopt_ranks_;
-  WantedCut wanted_cut_;
-  int64_t last_cut_ = 0;
-  bool told_cut_ = true;
-  CheckpointHold hold_;              // of a worker
-  uint64_t broken_group_epoch_ = 0;  // 0: the group works
-  std::string broken_group_;
-  bool untold_break_ = false;
-  std::string waits_for_;
-  int64_t answers_ = 0;
   bool told_paused_ = false;
-  bool program_ended_ = false;
-  bool told_program_ended_ = false;
-  bool finishing_ = false;
-  bool finish_acknowledged_ = false;
-  bool wants_weights_ = false;
+
+  StepReports steps_;  // of this plan
+  CheckpointReports checkpoints_;
+  SnapshotReports snapshots_;
+  CheckpointHold hold_;  // of a worker
+  GroupBreak group_break_;
+  MemberEnding ending_;
 };
 
 // The last heartbeat of a member that cannot continue.

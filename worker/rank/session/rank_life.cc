@@ -131,9 +131,9 @@ RankLife::Act RankLife::AwaitNews(const MemberState& state,
                                   int64_t now_micros) {
   if (quiet_answers_ < 0 || !state.waits_for().empty()) {
     quiet_since_ = now_micros;
-    quiet_answers_ = state.answers();
+    quiet_answers_ = state.contact().answers();
   }
-  if (state.answers() - quiet_answers_ < kNewsAnswers ||
+  if (state.contact().answers() - quiet_answers_ < kNewsAnswers ||
       now_micros - quiet_since_ < patience_micros_) {
     return Act::kWait;
   }

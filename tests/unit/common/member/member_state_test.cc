@@ -204,10 +204,10 @@ TEST(MemberStateTest, WhatTheCoordinatorWaitsForIsKnownUntilItsNextAnswer) {
   waits.set_waits_for("waiting for worker 2");
   state.OnAnswer(state.NextHeartbeat(), waits, 1);
   EXPECT_EQ(state.waits_for(), "waiting for worker 2");
-  EXPECT_EQ(state.answers(), 1);
+  EXPECT_EQ(state.contact().answers(), 1);
   state.OnAnswer(state.NextHeartbeat(), Answer(v1::JOB_PHASE_RUNNING), 2);
   EXPECT_EQ(state.waits_for(), "");
-  EXPECT_EQ(state.answers(), 2);
+  EXPECT_EQ(state.contact().answers(), 2);
 }
 
 TEST(MemberStateTest, LostLeaseEndsTheMembershipAtOnce) {

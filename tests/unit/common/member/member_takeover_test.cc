@@ -21,7 +21,7 @@ TEST(MemberStateTest, AnAnswerOfALowerTermCountsAsNone) {
                  2 * kSecond);
   EXPECT_TRUE(state.end().ok());
   EXPECT_EQ(state.phase(), v1::JOB_PHASE_RUNNING);
-  EXPECT_EQ(state.silent_micros(2 * kSecond), kSecond);
+  EXPECT_EQ(state.contact().silent_micros(2 * kSecond), kSecond);
 }
 
 // The coordinator took over, but its full disk lets it take no evaluations yet.
@@ -34,7 +34,7 @@ TEST(MemberStateTest, ACoordinatorWhoseAnswerDoesNotCountYetIsNotLost) {
     state.OnError(absl::UnavailableError("busy"), second * kSecond);
     EXPECT_TRUE(state.end().ok());
   }
-  EXPECT_EQ(state.term(), 3u);
+  EXPECT_EQ(state.contact().term(), 3u);
   state.OnError(absl::UnavailableError("gone"), 200 * kSecond);
   EXPECT_FALSE(state.end().ok());
 }

@@ -205,7 +205,7 @@ TEST_F(CoordinatorTest, AJobThatRunsNamesNothingThatItWaitsFor) {
   std::string waits_for;
   worker->Follow([&](MemberState& state, int64_t /*now_micros*/) {
     waits_for = state.waits_for();
-    return state.answers() >= 2;
+    return state.contact().answers() >= 2;
   });
   EXPECT_EQ(waits_for, "");
 }
