@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <vector>
 
@@ -9,7 +10,7 @@
 namespace tributary {
 
 // Tells which blocks may leave as gradients become final in the backward pass:
-// a block leaves with the last of its parameters. A plain object.
+// a block leaves with the last of its elements. A plain object.
 class GradientBucketer {
  public:
   // `plan` must outlive the bucketer. `holds`: true for the blocks of this
@@ -21,18 +22,26 @@ class GradientBucketer {
   // Begins a step: nothing is ready.
   void Reset();
 
-  // `parameter`'s gradient is final: calls `leave` for each block that is
-  // complete with it. Every parameter is marked once a step.
+  // Elements begin to end - 1 of `parameter`'s gradient are final: calls
+  // `leave` for each block that is complete with them, in the order of the
+  // parameter's elements. Every element is marked once a step.
+  void MarkReady(int parameter, int64_t begin, int64_t end,
+                 const std::function<void(const Block&)>& leave);
+  // The same for all elements of `parameter`.
   void MarkReady(int parameter, const std::function<void(const Block&)>& leave);
 
  private:
   struct Pending {
     const Block* block;
-    int slices;  // of the block
-    int left;    // slices that are not ready yet
+    int64_t left;  // elements that are not ready yet
+  };
+  struct Part {  // a slice of a block
+    int64_t begin;
+    int64_t end;
+    int block;
   };
   std::vector<Pending> blocks_;
-  std::vector<std::vector<int>> blocks_of_;  // [parameter], one per slice
+  std::vector<std::vector<Part>> parts_;  // [parameter], in order of elements
 };
 
 }  // namespace tributary

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -34,6 +35,11 @@ class DeviceLikeOps final : public CpuOps {
   bool is_host() const override { return false; }
   std::string device_id() const override { return id_; }
   void SetId(const std::string& id) { id_ = id; }
+
+  int copies_in() const { return copies_in_; }
+  // `called` runs before each copy from the device, on its thread. Set it
+  // before other threads use this object.
+  void OnCopyOut(std::function<void()> called) { on_copy_out_ = called; }
 
   // Makes the `nth` call from now (counted from 1) fail, and no other.
   void FailCopyOut(int nth) { copies_out_until_fault_ = nth; }
@@ -82,10 +88,12 @@ class DeviceLikeOps final : public CpuOps {
     const auto* from = static_cast<const char*>(host);
     absl::MutexLock lock(&mu_);
     under_way_.push_back({device, {from, from + bytes}});
+    ++copies_in_;
   }
   void CopyOut(void* host, const void* device, size_t bytes) override {
     ExpectOnDevice(device, bytes, true);
     ExpectOnDevice(host, bytes, false);
+    if (on_copy_out_) on_copy_out_();
     if (--copies_out_until_fault_ == 0) return Fail();
     Arrive();
     CpuOps::CopyOut(PinnedPages::Of(host), device, bytes);
@@ -156,6 +164,8 @@ class DeviceLikeOps final : public CpuOps {
 
   std::string id_;
   std::string pin_error_;  // set before other threads use this object
+  std::function<void()> on_copy_out_;
+  std::atomic<int> copies_in_ = 0;
   std::atomic<int> copies_out_until_fault_ = 0;
   std::atomic<int> squares_until_fault_ = 0;
   mutable absl::Mutex mu_;

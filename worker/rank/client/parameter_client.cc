@@ -173,9 +173,15 @@ class ServersClient final : public ParameterClient {
                     push->trace.Answered();
                     const absl::Status taken =
                         TakeWeights<v1::PushPullResponse>(*push->block, answer);
-                    if (taken.ok()) push->trace.Stored();
+                    if (!taken.ok()) return taken;
+                    push->trace.Stored();
+                    if (arrived_) arrived_(*push->block);
                     return taken;
                   }});
+  }
+
+  void OnWeights(std::function<void(const Block&)> arrived) override {
+    arrived_ = std::move(arrived);
   }
 
   absl::Status FinishStep() override {
@@ -350,6 +356,7 @@ class ServersClient final : public ParameterClient {
   const Options options_;
   const PartitionPlan partition_;
   const DeviceMesh mesh_;
+  std::function<void(const Block&)> arrived_;  // may be null
   ErrorFeedback feedback_;  // used by the threads that make messages
   MemoryLinks links_;
   TransferRound round_;

@@ -137,6 +137,10 @@ class ParameterClient {
     BeginStep(step, samples, gradients, weights, /*learning_rates=*/{});
   }
   virtual void PushPull(const Block& block) = 0;
+  // `arrived` is called in later steps, between BeginStep and the end of
+  // FinishStep, when a block's new weights are in memory, on the thread that
+  // has received them. Call it between steps.
+  virtual void OnWeights(std::function<void(const Block&)> arrived) = 0;
   // DeadlineExceeded: the message names step, shard and missing ranks.
   virtual absl::Status FinishStep() = 0;
   // True when the last finished step changed no block that this rank holds,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/rank/parallel/gradient_copier.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/status/status_macros.h"
@@ -19,65 +20,27 @@ absl::StatusOr<std::unique_ptr<GradientCopier>> GradientCopier::Create(
     TRIBUTARY_ASSIGN_OR_RETURN(made->computed_.emplace_back(),
                                NewEvent(made->device_));
   }
-  made->thread_ = std::thread([copier = made.get()] { copier->Run(); });
   return made;
-}
-
-GradientCopier::~GradientCopier() {
-  {
-    absl::MutexLock lock(&mu_);
-    closing_ = true;
-  }
-  if (thread_.joinable()) thread_.join();
 }
 
 void GradientCopier::Begin(const Copy& copy) {
   computed_[copy.parameter]->Record(*device_.model_ops);
-  absl::MutexLock lock(&mu_);
-  begun_.push_back(copy);
-  ++left_;
-}
-
-absl::Status GradientCopier::Wait() {
-  const auto ended = [this]()
-                         ABSL_SHARED_LOCKS_REQUIRED(mu_) { return left_ == 0; };
-  absl::MutexLock lock(&mu_);
-  mu_.Await(absl::Condition(&ended));
-  return fault_;
-}
-
-void GradientCopier::Run() {
-  const auto wake = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
-    return closing_ || !begun_.empty();
-  };
-  while (true) {
-    Copy copy;
-    bool failed = false;
-    {
-      absl::MutexLock lock(&mu_);
-      mu_.Await(absl::Condition(&wake));
-      if (closing_) return;
-      copy = begun_.front();
-      begun_.pop_front();
-      failed = !fault_.ok();
-    }
-    const absl::Status status = failed ? absl::OkStatus() : Perform(copy);
-    absl::MutexLock lock(&mu_);
-    fault_.Update(status);
-    --left_;
-  }
+  thread_.Add([this, copy] { return Perform(copy); });
 }
 
 absl::Status GradientCopier::Perform(const Copy& copy) {
   computed_[copy.parameter]->Await(*device_.ops);
-  device_.ops->CopyOut(copy.to, copy.from, copy.size * sizeof(float));
-  const absl::Status fault = DeviceFault(*device_.ops);
-  if (fault.ok()) {
-    listener_.on_copied(copy.parameter);
-  } else {
-    listener_.on_fault(fault);
+  for (int64_t begin = 0; begin < copy.size; begin += kPieceElements) {
+    const int64_t end = std::min(begin + kPieceElements, copy.size);
+    device_.ops->CopyOut(copy.to + begin, copy.from + begin,
+                         (end - begin) * sizeof(float));
+    if (absl::Status fault = DeviceFault(*device_.ops); !fault.ok()) {
+      listener_.on_fault(fault);
+      return fault;
+    }
+    listener_.on_copied(copy.parameter, begin, end);
   }
-  return fault;
+  return absl::OkStatus();
 }
 
 }  // namespace tributary

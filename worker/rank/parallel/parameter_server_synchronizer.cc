@@ -21,7 +21,8 @@ ParameterServerSynchronizer::ParameterServerSynchronizer(Options* options)
       mode_(options->mode),
       bucketer_(client_->partition(),
                 [this](const Block& block) { return client_->Holds(block); }),
-      place_in_plan_(std::move(options->place_in_plan)) {
+      place_in_plan_(std::move(options->place_in_plan)),
+      weights_ops_(std::move(options->weights_ops)) {
   MakeCopies();
 }
 
@@ -30,9 +31,15 @@ ParameterServerSynchronizer::Create(Options options) {
   std::unique_ptr<ParameterServerSynchronizer> made(
       new ParameterServerSynchronizer(&options));
   if (made->ops_->is_host()) return made;
+  TRIBUTARY_CHECK(made->weights_ops_ != nullptr);
+  made->loads_ = std::make_unique<CopyThread>();
+  made->client_->OnWeights([s = made.get()](const Block& block) {
+    s->loads_->Add([s, &block] { return s->Load(block); });
+  });
   GradientCopier::Listener listener;
-  listener.on_copied = [s = made.get()](int parameter) {
-    s->Push(s->place_in_plan_[parameter]);
+  listener.on_copied = [s = made.get()](int parameter, int64_t begin,
+                                        int64_t end) {
+    s->Push(s->place_in_plan_[parameter], begin, end);
   };
   listener.on_fault = [s = made.get()](const absl::Status& fault) {
     s->Cancel(std::string(fault.message()));
@@ -46,7 +53,11 @@ ParameterServerSynchronizer::Create(Options options) {
 }
 
 ParameterServerSynchronizer::~ParameterServerSynchronizer() {
-  copier_ = nullptr;  // copies to the pinned memory
+  // Each may still use the next ones, and all of them the copies.
+  copier_ = nullptr;
+  residuals_ = nullptr;
+  client_ = nullptr;
+  loads_ = nullptr;
   if (gradient_memory_ != nullptr) gradient_memory_->OnDetach(nullptr);
 }
 
@@ -62,10 +73,12 @@ void ParameterServerSynchronizer::MakeCopies() {
   std::string why_not;
   weights_.resize(planned.size());
   gradients_.resize(planned.size());
+  index_of_.resize(planned.size(), -1);
   TRIBUTARY_CHECK(place_in_plan_.size() == parameters.size());
   for (size_t p = 0; p < parameters.size(); ++p) {
     const int index = static_cast<int>(p), place = place_in_plan_[p];
     TRIBUTARY_CHECK(parameters[p].shape == planned[place].shape);
+    index_of_[place] = index;
     if (ops_->is_host()) {
       weights_[place] = model_->weight(index);
       gradients_[place] = model_->gradient(index);
@@ -114,8 +127,7 @@ absl::StatusOr<int64_t> ParameterServerSynchronizer::Start(
     TRIBUTARY_RETURN_IF_ERROR(
         residuals_->Restore(progress.steps, client_->residuals()));
   }
-  CopyWeightsIn();
-  TRIBUTARY_RETURN_IF_ERROR(SynchronizeDevice(*ops_));
+  TRIBUTARY_RETURN_IF_ERROR(LoadAll());
   return progress.steps;
 }
 
@@ -134,13 +146,14 @@ void ParameterServerSynchronizer::GradientReady(int parameter) {
   }
   if (!fault_.ok()) return;
   const int place = place_in_plan_[parameter];
-  if (copier_ == nullptr || samples_ == 0) return Push(place);
-  copier_->Begin({parameter, model_->gradient(parameter), gradients_[place],
-                  model_->parameters()[parameter].size()});
+  const int64_t size = model_->parameters()[parameter].size();
+  if (copier_ == nullptr || samples_ == 0) return Push(place, 0, size);
+  copier_->Begin(
+      {parameter, model_->gradient(parameter), gradients_[place], size});
 }
 
-void ParameterServerSynchronizer::Push(int place) {
-  bucketer_.MarkReady(place,
+void ParameterServerSynchronizer::Push(int place, int64_t begin, int64_t end) {
+  bucketer_.MarkReady(place, begin, end,
                       [this](const Block& block) { client_->PushPull(block); });
 }
 
@@ -148,17 +161,21 @@ absl::StatusOr<int64_t> ParameterServerSynchronizer::FinishStep() {
   if (copier_ != nullptr) fault_.Update(copier_->Wait());
   TRIBUTARY_RETURN_IF_ERROR(fault_);
   TRIBUTARY_RETURN_IF_ERROR(client_->FinishStep());
+  if (loads_ != nullptr) {
+    TRIBUTARY_RETURN_IF_ERROR(loads_->Wait());
+    TRIBUTARY_RETURN_IF_ERROR(SynchronizeDevice(*weights_ops_));
+  }
+  TRIBUTARY_RETURN_IF_ERROR(SynchronizeDevice(*ops_));
   int64_t finished = step_ + 1;
   if (const std::optional<WantedWeights> wanted =
           CatchUp(mode_, finished, client_->newest_version())) {
     TRIBUTARY_RETURN_IF_ERROR(client_->Pull(*wanted, absl::MakeSpan(weights_)));
+    TRIBUTARY_RETURN_IF_ERROR(LoadAll());
     finished = client_->oldest_version();
   }
   if (residuals_ != nullptr) {
     residuals_->WriteIfDue(finished, client_->residuals());
   }
-  CopyWeightsIn();
-  TRIBUTARY_RETURN_IF_ERROR(SynchronizeDevice(*ops_));
   return finished;
 }
 
@@ -185,13 +202,24 @@ absl::Status ParameterServerSynchronizer::WaitUntilPushed() {
   }
 }
 
-void ParameterServerSynchronizer::CopyWeightsIn() {
-  if (ops_->is_host()) return;
-  for (size_t p = 0; p < place_in_plan_.size(); ++p) {
+absl::Status ParameterServerSynchronizer::Load(const Block& block) {
+  for (const Slice& slice : block.slices) {
+    const int index = index_of_[slice.parameter];
+    if (index < 0) continue;
+    weights_ops_->CopyIn(model_->weight(index) + slice.begin,
+                         weights_[slice.parameter] + slice.begin,
+                         slice.size() * sizeof(float));
+  }
+  return DeviceFault(*weights_ops_);
+}
+
+absl::Status ParameterServerSynchronizer::LoadAll() {
+  for (size_t p = 0; p < place_in_plan_.size() && !ops_->is_host(); ++p) {
     const int index = static_cast<int>(p);
     ops_->CopyIn(model_->weight(index), weights_[place_in_plan_[p]],
                  model_->parameters()[p].size() * sizeof(float));
   }
+  return SynchronizeDevice(*ops_);
 }
 
 std::vector<GradientSynchronizer::Span> ParameterServerSynchronizer::spans()

@@ -12,6 +12,7 @@
 #include "kernels/device.h"
 #include "kernels/ops.h"
 #include "worker/rank/client/parameter_client.h"
+#include "worker/rank/parallel/copy_thread.h"
 #include "worker/rank/parallel/exchange_device.h"
 #include "worker/rank/parallel/gradient_copier.h"
 #include "worker/rank/parallel/gradient_synchronizer.h"
@@ -22,14 +23,21 @@ namespace tributary {
 // Pushes each block as soon as its gradients are computed, and receives the
 // block's new weights, while the backward pass continues. If the device is the
 // host, the network reads gradients and writes weights directly in the model's
-// memory. Otherwise both go through host copies. A thread copies the gradients,
-// and a fault of the device stops all later pushes.
+// memory. Otherwise both go through host copies: one thread copies gradients,
+// and another one copies weights to the device as they arrive. A fault of the
+// device stops all later pushes.
+//
+// New weights may replace the old ones during the backward pass, because a
+// block leaves only when the device has computed the gradients of all its
+// parameters, and nothing reads weights whose gradient is final.
 class ParameterServerSynchronizer final : public GradientSynchronizer {
  public:
   struct Options {
     std::unique_ptr<ParameterClient> client;
     ParameterMemory* model = nullptr;  // must outlive the synchronizer
     ExchangeDevice device;             // as DeviceBeside
+    // Another Ops of the device, which copies weights to it; null on the host.
+    std::unique_ptr<Ops> weights_ops;
     ApplyMode mode = ApplyMode::kBulk;
     // For each of the model's parameters, its index among the client's.
     std::vector<int> place_in_plan;
@@ -66,19 +74,22 @@ class ParameterServerSynchronizer final : public GradientSynchronizer {
   // why.
   std::unique_ptr<PinnedMemory> Pin(SharedBuffer& copy, int64_t size,
                                     std::string* why_not);
-  // Marks this planned parameter, whose gradient is in gradients_, as ready and
-  // pushes the blocks that are now complete.
-  void Push(int place);
-  void CopyWeightsIn();
+  // Elements begin to end - 1 of this planned parameter's gradient are in
+  // gradients_: pushes the blocks that are now complete.
+  void Push(int place, int64_t begin, int64_t end);
+  // Copies the weights of a block to the device, on loads_'s thread.
+  absl::Status Load(const Block& block);
+  absl::Status LoadAll();
 
-  const std::unique_ptr<ParameterClient> client_;
-  const std::unique_ptr<ResidualCheckpoints> residuals_;  // may be null
-  const std::shared_ptr<SharedArena> gradient_memory_;    // may be null
+  std::unique_ptr<ParameterClient> client_;
+  std::unique_ptr<ResidualCheckpoints> residuals_;      // may be null
+  const std::shared_ptr<SharedArena> gradient_memory_;  // may be null
   ParameterMemory* const model_;
   Ops* const ops_;
   const ApplyMode mode_;
   GradientBucketer bucketer_;
   const std::vector<int> place_in_plan_;
+  std::vector<int> index_of_;  // [planned parameter], the model's; -1: none
   // Host memory of each planned parameter that the model has: the model's
   // memory or copies_.
   std::vector<float*> weights_;
@@ -93,6 +104,8 @@ class ParameterServerSynchronizer final : public GradientSynchronizer {
   std::vector<double> learning_rates_;  // of the next steps; empty: scheduled
   absl::Status fault_;  // the device's first fault; ends all pushes
   std::unique_ptr<GradientCopier> copier_;  // calls Push; null on the host
+  const std::unique_ptr<Ops> weights_ops_;  // these two are null on the host
+  std::unique_ptr<CopyThread> loads_;
 };
 
 }  // namespace tributary

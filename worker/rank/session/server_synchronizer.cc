@@ -127,10 +127,12 @@ absl::StatusOr<std::unique_ptr<GradientSynchronizer>> MakeServerSynchronizer(
   TRIBUTARY_ASSIGN_OR_RETURN(std::unique_ptr<ResidualCheckpoints> residuals,
                              ResidualsOf(parts, plan));
   TRIBUTARY_ASSIGN_OR_RETURN(ExchangeDevice device, DeviceBeside(parts.ops));
+  TRIBUTARY_ASSIGN_OR_RETURN(ExchangeDevice second, DeviceBeside(parts.ops));
   return ParameterServerSynchronizer::Create(
       {.client = std::move(client),
        .model = parts.model,
        .device = std::move(device),
+       .weights_ops = std::move(second.beside),
        .mode = sync.mode,
        .place_in_plan = std::move(places),
        .gradient_memory = parts.gradient_memory,

@@ -42,5 +42,26 @@ TEST(GradientBucketerTest, AnyOrderSendsEveryBlockOnce) {
   EXPECT_EQ(sent, static_cast<size_t>(plan->num_blocks()));
 }
 
+TEST(GradientBucketerTest, ABlockLeavesWithTheLastOfItsElements) {
+  const auto plan = PartitionPlan::Create({{"w", {40000}}}, 1, 65536);
+  ASSERT_TRUE(plan.ok());
+  GradientBucketer bucketer(*plan);
+  std::vector<int64_t> left;  // where the blocks begin
+  const auto mark = [&](int64_t begin, int64_t end) {
+    left.clear();
+    bucketer.MarkReady(0, begin, end, [&](const Block& block) {
+      left.push_back(block.slices[0].begin);
+    });
+    return left;
+  };
+  for (int step = 0; step < 2; ++step) {
+    bucketer.Reset();
+    EXPECT_EQ(mark(0, 16383), std::vector<int64_t>());
+    EXPECT_EQ(mark(16383, 20000), std::vector<int64_t>{0});
+    EXPECT_EQ(mark(30000, 40000), std::vector<int64_t>{32768});
+    EXPECT_EQ(mark(20000, 30000), std::vector<int64_t>{16384});
+  }
+}
+
 }  // namespace
 }  // namespace tributary

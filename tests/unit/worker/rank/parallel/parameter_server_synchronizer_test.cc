@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <numeric>
 #include <sstream>
@@ -17,9 +18,12 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "spdlog/sinks/ostream_sink.h"
 #include "spdlog/spdlog.h"
 #include "tests/testing/nccl/device_like_ops.h"
+#include "tests/testing/soon.h"
 #include "tests/testing/status_matchers.h"
 #include "worker/train/model/model.h"
 
@@ -27,18 +31,24 @@ namespace tributary {
 namespace {
 
 using ::testing::AnyOf;
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::SizeIs;
 using testing::StatusIs;
 
-// Servers that take every push at once. The client notes the gradients that
-// leave, and where they lie.
+// Servers that answer every push at once: the new weights are the gradient plus
+// 100. The client notes the gradients that leave, and where they lie.
 class RecordingClient final : public ParameterClient {
  public:
   RecordingClient(PartitionPlan plan, std::vector<float>* pushed,
                   std::vector<const float*>* places)
       : plan_(std::move(plan)), pushed_(pushed), places_(places) {}
+  // An answer may still come while the client ends.
+  ~RecordingClient() override {
+    if (last_ != nullptr) Answer(*last_);
+  }
 
   const PartitionPlan& partition() const override { return plan_; }
   bool Holds(const Block& /*block*/) const override { return true; }
@@ -52,9 +62,10 @@ class RecordingClient final : public ParameterClient {
     return RankProgress{.steps = 0};
   }
   void BeginStep(int64_t, uint64_t, absl::Span<const float* const> gradients,
-                 absl::Span<float* const>,
+                 absl::Span<float* const> weights,
                  absl::Span<const double> /*learning_rates*/) override {
     gradients_.assign(gradients.begin(), gradients.end());
+    weights_.assign(weights.begin(), weights.end());
   }
   // Notes the first element of each gradient of the block.
   void PushPull(const Block& block) override {
@@ -62,6 +73,11 @@ class RecordingClient final : public ParameterClient {
       pushed_->push_back(gradients_[slice.parameter][slice.begin]);
       places_->push_back(gradients_[slice.parameter] + slice.begin);
     }
+    Answer(block);
+    last_ = &block;
+  }
+  void OnWeights(std::function<void(const Block&)> arrived) override {
+    arrived_ = std::move(arrived);
   }
   absl::Status FinishStep() override { return cancelled_; }
   bool skipped() const override { return false; }
@@ -75,10 +91,22 @@ class RecordingClient final : public ParameterClient {
   const std::vector<Flight>& flights() const override { return flights_; }
 
  private:
+  void Answer(const Block& block) {
+    for (const Slice& slice : block.slices) {
+      for (int64_t i = slice.begin; i < slice.end; ++i) {
+        weights_[slice.parameter][i] = gradients_[slice.parameter][i] + 100;
+      }
+    }
+    if (arrived_) arrived_(block);
+  }
+
   const PartitionPlan plan_;
   std::vector<float>* const pushed_;
   std::vector<const float*>* const places_;
   std::vector<const float*> gradients_;
+  std::vector<float*> weights_;
+  std::function<void(const Block&)> arrived_;
+  const Block* last_ = nullptr;  // that was pushed
   absl::Status cancelled_;
   std::vector<Flight> flights_;
 };
@@ -130,7 +158,7 @@ class ParameterServerSynchronizerTest : public ::testing::Test {
  protected:
   ParameterServerSynchronizerTest() { Open(/*width=*/4); }
 
-  void Open(int width) {
+  void Open(int width, int64_t bucket_bytes = 64) {
     synchronizer_ = nullptr;
     v1::ModelSpec spec;
     for (int layer = 0; layer < 3; ++layer) {
@@ -146,13 +174,15 @@ class ParameterServerSynchronizerTest : public ::testing::Test {
     ParameterServerSynchronizer::Options options;
     options.client = std::make_unique<RecordingClient>(
         *PartitionPlan::Create(model_->parameters(), /*num_shards=*/1,
-                               /*bucket_bytes=*/64,
-                               /*min_block_elements=*/16),
+                               bucket_bytes, /*min_block_elements=*/16),
         &pushed_, &places_);
     options.model = model_.get();
     options.device = {.ops = &copies_, .model_ops = &ops_, .new_event = [this] {
                         return std::make_unique<GatedEvent>(&ops_, &gate_);
                       }};
+    auto loads = std::make_unique<testing::DeviceLikeOps>();
+    loads_ = loads.get();
+    options.weights_ops = std::move(loads);
     options.place_in_plan = places;
     options.gradient_memory = memory_;
     synchronizer_ = *ParameterServerSynchronizer::Create(std::move(options));
@@ -172,7 +202,16 @@ class ParameterServerSynchronizerTest : public ::testing::Test {
     return synchronizer_->FinishStep().status();
   }
 
+  // The new weights of parameter p, in each element.
+  float Weight(int p) const {
+    const float* weights = model_->weight(p);
+    const int64_t size = model_->parameters()[p].size();
+    EXPECT_THAT(std::vector<float>(weights, weights + size), Each(weights[0]));
+    return weights[0];
+  }
+
   testing::DeviceLikeOps ops_, copies_;
+  testing::DeviceLikeOps* loads_ = nullptr;  // the synchronizer's
   Gate gate_;
   std::unique_ptr<Model> model_;
   std::vector<float> pushed_;
@@ -222,6 +261,43 @@ TEST_F(ParameterServerSynchronizerTest, WithoutSamplesNothingIsCopied) {
   TRIBUTARY_EXPECT_OK(synchronizer_->FinishStep().status());
   EXPECT_THAT(pushed_, ElementsAre(12, 11, 10)) << "what was there before";
   gate_.Open();
+}
+
+TEST_F(ParameterServerSynchronizerTest, WeightsArriveDuringTheBackwardPass) {
+  synchronizer_->BeginStep(1, /*samples=*/1);
+  for (int p = 2; p >= 0; --p) {
+    const int before = loads_->copies_in();
+    ops_.Fill(model_->parameters()[p].size(), static_cast<float>(10 + p),
+              model_->gradient(p));
+    synchronizer_->GradientReady(p);
+    const absl::Time limit = absl::Now() + testing::kSoon;
+    while (loads_->copies_in() == before && absl::Now() < limit) {
+      std::this_thread::yield();
+    }
+    EXPECT_EQ(loads_->copies_in(), before + 1) << p;
+  }
+  TRIBUTARY_EXPECT_OK(synchronizer_->FinishStep().status());
+  for (int p = 0; p < 3; ++p) EXPECT_EQ(Weight(p), 110 + p);
+}
+
+TEST_F(ParameterServerSynchronizerTest, AFaultOfTheCopiesToTheDeviceIsTold) {
+  TRIBUTARY_EXPECT_OK(Step(1));
+  loads_->Fail();
+  EXPECT_THAT(Step(2), StatusIs(absl::StatusCode::kInternal,
+                                "device: unspecified launch failure"));
+}
+
+// The first blocks of a large gradient do not wait until all of it is copied.
+TEST_F(ParameterServerSynchronizerTest, ALargeGradientLeavesInPieces) {
+  Open(/*width=*/1100, /*bucket_bytes=*/1 << 20);
+  std::vector<size_t> left;  // blocks, before each copy
+  copies_.OnCopyOut([&] { left.push_back(pushed_.size()); });
+  TRIBUTARY_EXPECT_OK(Step(1));
+  ASSERT_THAT(left, SizeIs(6)) << "two pieces for each parameter";
+  EXPECT_EQ(left[0], 0u);
+  EXPECT_EQ(left[1], 4u) << "of 4 MiB, in blocks of 1 MiB";
+  EXPECT_EQ(left[2], 5u);
+  for (int p = 0; p < 3; ++p) EXPECT_EQ(Weight(p), 110 + p);
 }
 
 // The job may end, or have another plan, in the middle of a step.
