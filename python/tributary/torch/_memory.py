@@ -180,7 +180,11 @@ class Weights:
         if self._entry.as_bits:
             put_bytes(self.memory.round().to(torch.uint8), tensor)
         elif tensor.dtype.is_floating_point:
-            tensor.copy_(self.memory, non_blocking=tensor.is_cuda)
+            memory = self.memory
+            if tensor.is_cuda and tensor.dtype is not memory.dtype:
+                # A copy to another device and type would convert on the host.
+                memory = memory.to(tensor.device, non_blocking=True)
+            tensor.copy_(memory, non_blocking=tensor.is_cuda)
         else:
             tensor.copy_(self.memory.round())
         self.seal()
@@ -315,7 +319,9 @@ class CudaSender(HostSender):
         self._pins.refresh()
         self._stream.wait_stream(torch.cuda.current_stream(value.device))
         with torch.cuda.stream(self._stream):
-            memory.copy_(value, non_blocking=True)
+            # Converted on the device: a copy to another device and type would
+            # convert on the host and wait.
+            memory.copy_(value.to(memory.dtype), non_blocking=True)
             done = torch.cuda.Event()
             done.record(self._stream)
         value.record_stream(self._stream)
