@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/run/job/job_run.h"
 
-#include <chrono>
 #include <csignal>
 #include <ctime>
 #include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "cli/jobs/run_outcome.h"
 #include "cli/terminal/exit_codes.h"
 #include "cli/terminal/interrupts.h"
@@ -35,22 +36,16 @@ std::string Utc(double wall_seconds) {
 
 }  // namespace
 
-double JobRun::WallSeconds() {
-  return std::chrono::duration<double>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
-
 JobRun::JobRun(Options options)
     : options_(std::move(options)),
       start_micros_(options_.clock->NowMicros()),
-      start_wall_seconds_(WallSeconds()),
+      start_wall_seconds_(
+          absl::ToDoubleSeconds(absl::Now() - absl::UnixEpoch())),
       screen_(&options_.job, options_.start.step, options_.clock,
               options_.output.quiet),
       checkpoints_(&options_.job, &options_.start, options_.keys.checkpoint,
                    &screen_.console()),
-      last_step_(options_.start.step),
-      recorded_step_(options_.start.step) {}
+      recorder_(&options_) {}
 
 absl::StatusOr<std::unique_ptr<JobRun>> JobRun::Start(
     Options options, std::unique_ptr<RunDirectory> directory) {
@@ -75,10 +70,11 @@ absl::StatusOr<std::unique_ptr<JobRun>> JobRun::Start(
                              Coordinator::Start(run->OptionsOfCoordinator(
                                  earlier ? &*earlier : nullptr)));
   TRIBUTARY_ASSIGN_OR_RETURN(
-      run->pages_, RunPages::Start({.listen = run->options_.metrics.listen,
-                                    .access = run->options_.metrics.access,
-                                    .clock = run->options_.clock},
-                                   run->coordinator_.get(), &run->history_));
+      run->pages_,
+      RunPages::Start({.listen = run->options_.metrics.listen,
+                       .access = run->options_.metrics.access,
+                       .clock = run->options_.clock},
+                      run->coordinator_.get(), &run->recorder_.history()));
   const bool begins = !earlier && run->options_.start.step == 0;
   if (!run->options_.job.checkpoint().directory().empty()) {
     TRIBUTARY_RETURN_IF_ERROR(run->ClaimCheckpoints(begins));
@@ -88,7 +84,8 @@ absl::StatusOr<std::unique_ptr<JobRun>> JobRun::Start(
           run->coordinator_->control().output().BestStep()));
     }
   }
-  TRIBUTARY_RETURN_IF_ERROR(run->OpenDirectory(std::move(directory)));
+  TRIBUTARY_RETURN_IF_ERROR(
+      run->recorder_.Open(std::move(directory), run->start_wall_seconds_));
   TRIBUTARY_RETURN_IF_ERROR(run->Announce());
   if (earlier) run->TellTakeover();
   TRIBUTARY_RETURN_IF_ERROR(run->ClaimCheckpoints(begins));
@@ -107,20 +104,22 @@ Coordinator::Options JobRun::OptionsOfCoordinator(
   Coordinator::Options coordinator;
   if (earlier != nullptr) {
     coordinator.predecessor.state = earlier;
-    coordinator.predecessor.recorded = directory_->recorded();
-    coordinator.predecessor.events = directory_->earlier_events();
-    coordinator.predecessor.evaluations = evaluations_;
+    const RunDirectory& directory = recorder_.directory();
+    coordinator.predecessor.recorded = directory.recorded();
+    coordinator.predecessor.events = directory.earlier_events();
+    coordinator.predecessor.evaluations = recorder_.evaluations();
   }
-  coordinator.savers.state = [this](const v1::CoordinatorState& state) {
-    RunDirectory* const directory = saving_;
-    return directory ? directory->SaveState(state) : absl::OkStatus();
+  RunRecorder* const recorder = &recorder_;
+  coordinator.savers.state = [recorder](const v1::CoordinatorState& state) {
+    return recorder->SaveState(state);
   };
   coordinator.savers.evaluations =
-      [this](const std::vector<EvaluationRecord>& evaluations) {
-        RunDirectory* const directory = saving_;
-        return directory ? directory->SaveEvaluations(evaluations)
-                         : absl::OkStatus();
+      [recorder](const std::vector<EvaluationRecord>& evaluations) {
+        return recorder->SaveEvaluations(evaluations);
       };
+  coordinator.savers.weights = [recorder](const FinalWeights& weights) {
+    return recorder->SaveWeights(weights);
+  };
   coordinator.calls.guard =
       std::make_shared<CallGuard>(options_.listening.access.Guard());
   coordinator.calls.proof = options_.listening.access.Proof();
@@ -138,34 +137,14 @@ Coordinator::Options JobRun::OptionsOfCoordinator(
   coordinator.started_micros = static_cast<int64_t>(1e6 * start_wall_seconds_);
   coordinator.start = options_.start;
   coordinator.hold_start = true;  // until the run directory exists
-  coordinator.savers.weights = [this](const FinalWeights& weights) {
-    TRIBUTARY_ASSIGN_OR_RETURN(weights_sha256_,
-                               directory_->SaveWeights(weights));
-    // After the job is done no worker reports its steps again.
-    AwaitRecord(weights.step);
-    return directory_->SyncSteps();
-  };
   return coordinator;
 }
 
-absl::Status JobRun::OpenDirectory(std::unique_ptr<RunDirectory> directory) {
-  if (directory != nullptr) {
-    directory_ = std::move(directory);
-    TRIBUTARY_RETURN_IF_ERROR(directory_->SaveJob(options_.job));
-  } else if (!directory_) {
-    TRIBUTARY_ASSIGN_OR_RETURN(
-        directory_,
-        RunDirectory::Create(options_.folder.run_dir, options_.job,
-                             static_cast<std::time_t>(start_wall_seconds_)));
-  }
-  saving_ = directory_.get();
-  return absl::OkStatus();
-}
-
 absl::Status JobRun::Announce() {
+  RunDirectory& directory = recorder_.directory();
   LogOptions log = options_.output.log;
   log.role = "coordinator";
-  log.file = directory_->LogPath("coordinator");
+  log.file = directory.LogPath("coordinator");
   TRIBUTARY_RETURN_IF_ERROR(SetUpLog(log));
   spdlog::info("tributary {}: coordinator of \"{}\" at {}", kVersion,
                options_.job.name(), coordinator_->address());
@@ -173,10 +152,10 @@ absl::Status JobRun::Announce() {
   // Only now, because Register removes the keys in folders of killed runs.
   if (options_.keys.run != nullptr) {
     TRIBUTARY_RETURN_IF_ERROR(
-        options_.keys.run->Save(directory_->path(), PeerRole::kOperator)
+        options_.keys.run->Save(directory.path(), PeerRole::kOperator)
             .status());
   }
-  directory_->lock().SetAddress(coordinator_->address());
+  directory.lock().SetAddress(coordinator_->address());
   return absl::OkStatus();
 }
 
@@ -197,7 +176,9 @@ void JobRun::Follow(const std::function<std::string()>& watch) {
     update_.deposed = update.deposed;
     if (!update_.deposed.empty()) break;  // another coordinator owns the files
     Record(update);
-    RecordEnvironment();
+    if (recorder_.EnvironmentIsDue()) {
+      HeedDisk(recorder_.RecordEnvironment(Workers()));
+    }
     screen_.Show(update);
     if (update_.phase == v1::JOB_PHASE_DONE || failed()) break;
     StopWhenAsked();
@@ -211,8 +192,7 @@ void JobRun::Follow(const std::function<std::string()>& watch) {
     }
   }
   console().End();
-  absl::MutexLock lock(&record_mu_);
-  recording_ = false;
+  recorder_.EndRecording();
 }
 
 void JobRun::StopWhenAsked() {
@@ -230,14 +210,14 @@ RunSummary JobRun::Summarize(const std::string& cause) {
   summary.started = Utc(start_wall_seconds_);
   summary.totals = coordinator_->control().Totals();
   summary.total_steps = update_.total_steps;
-  summary.evaluations = evaluations_;
+  summary.evaluations = recorder_.evaluations();
   const v1::JobStatusResponse status = coordinator_->control().Snapshot();
   summary.members.assign(status.members().begin(), status.members().end());
   summary.coordinator_peak_memory_bytes = PeakMemoryBytes();
-  SaveTargets(RunPages::kNoTargets);  // all members have exited
+  recorder_.SaveTargets(RunPages::kNoTargets);  // all members have exited
   pages_->KeepStatus(status);
   coordinator_.reset();  // its thread may still use the weights
-  summary.weights_sha256 = weights_sha256_;
+  summary.weights_sha256 = recorder_.weights_sha256();
   summary.status = failed() ? "failed" : "done";
   if (failed()) {
     summary.message = cause.empty() ? update_.message : cause;
@@ -249,21 +229,22 @@ RunSummary JobRun::Summarize(const std::string& cause) {
   summary.seconds =
       static_cast<double>(options_.clock->NowMicros() - start_micros_) / 1e6;
   summary.resume_command = ResumeCommand(summary, /*anywhere=*/true);
-  summary.run_directory = AbsolutePath(directory_->path());
+  summary.run_directory = AbsolutePath(directory().path());
   return summary;
 }
 
 int JobRun::Conclude(const std::string& cause) {
+  RunDirectory& directory = recorder_.directory();
   if (!update_.deposed.empty()) {
-    directory_->lock().Leave();
+    directory.lock().Leave();
     PrintError(update_.deposed);
     return kExitFailed;
   }
   TRIBUTARY_FAILPOINT("coordinator-summary");
-  if (options_.keys.run != nullptr) RunKeys::Remove(directory_->path());
+  if (options_.keys.run != nullptr) RunKeys::Remove(directory.path());
   // Servers report their last step when they learn that the job is over.
   JobUpdate last = coordinator_->control().LastUpdate();
-  if (const absl::Status status = directory_->AddTrace(last.trace);
+  if (const absl::Status status = directory.AddTrace(last.trace);
       !status.ok()) {
     spdlog::warn("the trace may lack events: {}",
                  std::string(status.message()));
@@ -275,7 +256,7 @@ int JobRun::Conclude(const std::string& cause) {
   RunSummary summary = Summarize(cause);
   RunCheckpoints::SavedBest best;
   if (!failed()) {
-    best = checkpoints_.SaveBest(summary.totals.best, directory_->path());
+    best = checkpoints_.SaveBest(summary.totals.best, directory.path());
     summary.best_weights_sha256 = best.weights_sha256;
   }
   const absl::Status saved = SaveSummary(summary);
@@ -300,13 +281,13 @@ void JobRun::PrintResult(const RunSummary& summary, const std::string& best) {
   if (summary.status == "interrupted" && failed()) {
     PrintError(summary.message);
   } else if (summary.status != "failed") {
-    screen_.ShowResult(summary, directory_->path());
+    screen_.ShowResult(summary, directory().path());
     if (!best.empty()) console().Note(best);
   }
   if (const JobTotals& totals = summary.totals; totals.skipped_steps > 0) {
     console().Note(SkippedText(totals.skipped_steps, totals.steps));
   }
-  console().Note(absl::StrCat("run directory: ", directory_->path()));
+  console().Note(absl::StrCat("run directory: ", directory().path()));
   if (summary.status == "done") return;
   if (const std::string command = ResumeCommand(summary, /*anywhere=*/false);
       !command.empty()) {

@@ -31,17 +31,13 @@ namespace tributary {
 namespace fs = std::filesystem;
 namespace {
 
-// How long the last steps may take to be written before the job is done.
-constexpr absl::Duration kLastRecords = absl::Seconds(10);
 // Pause between two attempts to write to a full disk.
 constexpr absl::Duration kRoom = absl::Milliseconds(200);
-// How often coordinator.totals is written.
-constexpr int64_t kTotalsMicros = 5'000'000;
-
 }  // namespace
 
 std::string JobRun::CheckpointDirectory() const {
-  return checkpoints_.Directory(directory_ ? directory_->path() : "");
+  return checkpoints_.Directory(recorder_.has_directory() ? directory().path()
+                                                          : "");
 }
 
 std::string JobRun::ResumeCommand(const RunSummary& summary,
@@ -63,7 +59,7 @@ std::string JobRun::ResumeCommand(const RunSummary& summary,
           .complete();
   if (summary.totals.checkpoint_step > 0 || has_copy) {
     words = options_.commands.resume;
-    from = in_run ? directory_->path() : options_.job.checkpoint().directory();
+    from = in_run ? directory().path() : options_.job.checkpoint().directory();
   }
   std::error_code error;  // the run directory may have been moved
   if (from.empty() || !fs::exists(from, error)) return "";
@@ -74,31 +70,11 @@ std::string JobRun::ResumeCommand(const RunSummary& summary,
 }
 
 void JobRun::Record(const JobUpdate& update) {
-  if (update.model && !options_.job.has_program()) {
-    model_ = DescribeModel(options_.job, *update.model);
-    HeedDisk(SaveModel());
-  }
   if (update.model && options_.check_model) {
     const absl::Status fits = options_.check_model(*update.model);
     if (!fits.ok()) coordinator_->control().Fail(fits.message());
   }
-  for (const StepRecord& record : update.steps) {
-    last_step_ = record.step;
-    history_.AddStep(record);
-  }
-  for (const EvaluationRecord& e : update.evaluations)
-    history_.AddEvaluation(e);
-  evaluations_.insert(evaluations_.end(), update.evaluations.begin(),
-                      update.evaluations.end());
-  if (!update.events.empty()) HeedDisk(directory_->AddEvents(update.events));
-  if (!update.trace.empty()) HeedDisk(directory_->AddTrace(update.trace));
-  if (update.steps.empty() && update.evaluations.empty()) return;
-  const double now = WallSeconds();
-  absl::Status status = directory_->AddSteps(update.steps, now);
-  status.Update(directory_->AddEvaluations(update.evaluations, now));
-  HeedDisk(status);
-  absl::MutexLock lock(&record_mu_);
-  recorded_step_ = last_step_;
+  if (const auto written = recorder_.Record(update)) HeedDisk(*written);
 }
 
 void JobRun::HeedDisk(const absl::Status& written) {
@@ -113,7 +89,7 @@ void JobRun::HeedDisk(const absl::Status& written) {
     note = "there is room on the disk again: what had waited is recorded";
   }
   disk_full_ = full;
-  if (const int64_t lost = directory_->given_up(); lost > given_up_ && !full) {
+  if (const int64_t lost = directory().given_up(); lost > given_up_ && !full) {
     absl::StrAppend(&note, "; ", lost - given_up_,
                     " of the oldest lines and events were too many to keep");
     given_up_ = lost;
@@ -130,53 +106,13 @@ void JobRun::HeedDisk(const absl::Status& written) {
   console().Note(note);
 }
 
-absl::Status JobRun::SaveModel() {
-  if (!model_ || model_saved_) return absl::OkStatus();
-  const absl::Status saved = directory_->SaveModel(*model_, std::nullopt);
-  model_saved_ = saved.ok();
-  return saved;
-}
-
-absl::Status JobRun::SaveEnvironment() {
-  if (update_.phase == v1::JOB_PHASE_WAITING) return absl::OkStatus();
-  EnvironmentRecord record{.machine = machine_,
-                           .workers = coordinator_->control().Workers(),
-                           .data = options_.data_record,
-                           .start = options_.start};
-  if (model_) {
-    record.training_rows = model_->training_data().rows();
-    record.training_checksum = model_->training_data().checksum();
-  }
-  const std::string json = EnvironmentJson(record);
-  if (json == saved_environment_) return absl::OkStatus();
-  TRIBUTARY_RETURN_IF_ERROR(directory_->SaveEnvironment(json));
-  saved_environment_ = json;
-  return absl::OkStatus();
-}
-
-void JobRun::RecordEnvironment() {
-  const bool settled = last_step_ > options_.start.step;
-  if (!saved_environment_.empty() && settled == environment_settled_) return;
-  HeedDisk(SaveEnvironment());
-  environment_settled_ = settled;
+std::vector<v1::RegisterRequest> JobRun::Workers() const {
+  if (update_.phase == v1::JOB_PHASE_WAITING) return {};
+  return coordinator_->control().Workers();
 }
 
 void JobRun::LookAfterDirectory() {
-  absl::Status written = directory_->Flush();
-  written.Update(SaveModel());
-  written.Update(SaveEnvironment());
-  HeedDisk(written);
-  SaveTotals();
-  SaveTargets(pages_->Targets());
-}
-
-// Without these totals a successor reads all of metrics.jsonl.
-void JobRun::SaveTotals() {
-  const int64_t now = options_.clock->NowMicros();
-  if (now - totals_micros_ < kTotalsMicros) return;
-  totals_micros_ = now;
-  const absl::Status saved = directory_->SaveTotals(history_.SaveSteps());
-  if (!saved.ok()) spdlog::warn("{}", std::string(saved.message()));
+  HeedDisk(recorder_.LookAfter(Workers(), pages_->Targets()));
 }
 
 absl::Status JobRun::SaveSummary(const RunSummary& summary) {
@@ -186,17 +122,7 @@ absl::Status JobRun::SaveSummary(const RunSummary& summary) {
   for (bool told = false;; told = true) {
     const bool last =
         absl::Microseconds(options_.clock->NowMicros() - start) >= limit;
-    absl::Status status = directory_->Flush();
-    // A record whose file was removed, or that has no room, must not keep the
-    // run from saying how it ended. If the directory is another run's or a new
-    // one, nothing is written.
-    if ((last || !absl::IsResourceExhausted(status)) &&
-        directory_->lock().Check().ok()) {
-      if (model_) {
-        status.Update(directory_->SaveModel(*model_, MetricsOf(summary)));
-      }
-      status.Update(directory_->SaveSummary(summary));
-    }
+    const absl::Status status = recorder_.SaveSummary(summary, last);
     if (last || !absl::IsResourceExhausted(status)) return status;
     if (!told) {
       console().Note(
@@ -204,14 +130,6 @@ absl::Status JobRun::SaveSummary(const RunSummary& summary) {
     }
     absl::SleepFor(kRoom);
   }
-}
-
-void JobRun::AwaitRecord(int64_t step) {
-  absl::MutexLock lock(&record_mu_);
-  const auto recorded = [this, step]() ABSL_SHARED_LOCKS_REQUIRED(record_mu_) {
-    return recorded_step_ >= step || !recording_;
-  };
-  AwaitFor(&record_mu_, absl::Condition(&recorded), kLastRecords);
 }
 
 void JobRun::Register() {
@@ -225,7 +143,7 @@ void JobRun::Register() {
                 : resume.size() > 1 && resume[1] == "run" ? kRunCommand
                                                           : kTrainCommand;
   std::error_code error;
-  job.run_directory = fs::canonical(directory_->path(), error).string();
+  job.run_directory = fs::canonical(directory().path(), error).string();
   job.started_micros = static_cast<int64_t>(1e6 * start_wall_seconds_);
   const JobRegister jobs(options_.folder.registered_in);
   RunKeys::RemoveThoseOfGone(jobs);
@@ -237,14 +155,6 @@ void JobRun::Register() {
     spdlog::info("`tributary list` will not know this job: {}",
                  std::string(entry.status().message()));
   }
-}
-
-void JobRun::SaveTargets(const std::string& targets) {
-  if (targets == saved_targets_) return;
-  const absl::Status status = directory_->SaveTargets(targets);
-  if (absl::IsResourceExhausted(status)) return;  // the next look retries
-  saved_targets_ = targets;
-  if (!status.ok()) spdlog::warn("{}", std::string(status.message()));
 }
 
 }  // namespace tributary

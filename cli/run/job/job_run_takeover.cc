@@ -45,71 +45,26 @@ absl::StatusOr<std::optional<v1::CoordinatorState>> JobRun::FindEarlier() {
         " holds another job that has not ended, \"", state->job().name(),
         "\": ", other, "; give its job, or another --run-dir"));
   }
-  TRIBUTARY_ASSIGN_OR_RETURN(
-      directory_,
-      RunDirectory::Open(std::move(lock),
-                         static_cast<std::time_t>(start_wall_seconds_),
-                         {.on_shown =
-                              [this](const v1::StepsShown& shown) {
-                                history_.RestoreSteps(shown);
-                              },
-                          .on_step =
-                              [this](const StepRecord& record) {
-                                history_.AddStep(record);
-                              }}));
+  TRIBUTARY_RETURN_IF_ERROR(
+      recorder_.Reopen(std::move(lock), start_wall_seconds_));
   return *std::move(state);
 }
 
 absl::Status JobRun::Continue(const v1::CoordinatorState& earlier) {
-  saving_ = directory_.get();
-  const RecordedSteps recorded = directory_->recorded();
-  last_step_ = std::max(last_step_, recorded.step);
-  screen_.Restore(recorded.samples);
-  TRIBUTARY_RETURN_IF_ERROR(FindEvaluations(earlier));
-  for (const EvaluationRecord& e : evaluations_) history_.AddEvaluation(e);
+  screen_.Restore(directory().recorded().samples);
   if (earlier.started_micros() > 0) {
     const double started = 1e-6 * static_cast<double>(earlier.started_micros());
     const double ago = std::max(0.0, start_wall_seconds_ - started);
     start_wall_seconds_ = started;
     start_micros_ -= static_cast<int64_t>(1e6 * ago);
   }
-  {
-    absl::MutexLock lock(&record_mu_);
-    recorded_step_ = last_step_;
-  }
-  if (earlier.phase() != v1::JOB_PHASE_DONE) return absl::OkStatus();
-  TRIBUTARY_ASSIGN_OR_RETURN(weights_sha256_,
-                             directory_->ReadWeightsSha256(WholeParameters(
-                                 FromProto(earlier.plan().parameters()))));
-  return absl::OkStatus();
-}
-
-// The evaluation file lacks evaluations of the saved state if an older program
-// wrote that state, or if the file is damaged.
-absl::Status JobRun::FindEvaluations(const v1::CoordinatorState& earlier) {
-  evaluations_ = directory_->earlier_evaluations();
-  std::map<std::string, int64_t> last;  // step of each set
-  for (const EvaluationRecord& e : evaluations_) last[e.set] = e.step;
-  std::vector<EvaluationRecord> saved =
-      EvaluationsOf(earlier.evaluations(), EvaluatedSet(options_.job));
-  for (EvaluationRecord& test : EvaluationsOf(earlier.tests(), "test")) {
-    saved.push_back(std::move(test));
-  }
-  std::vector<EvaluationRecord> missing;
-  for (EvaluationRecord& evaluation : saved) {
-    const auto found = last.find(evaluation.set);
-    if (found != last.end() && evaluation.step <= found->second) continue;
-    missing.push_back(std::move(evaluation));
-  }
-  evaluations_.insert(evaluations_.end(), missing.begin(), missing.end());
-  return missing.empty() ? absl::OkStatus()
-                         : directory_->SaveEvaluations(missing);
+  return recorder_.Continue(earlier);
 }
 
 void JobRun::TellTakeover() {
   spdlog::warn("going on with a job whose coordinator has ended at step {}",
-               last_step_);
-  for (const std::string& damage : directory_->damage()) {
+               recorder_.last_step());
+  for (const std::string& damage : directory().damage()) {
     spdlog::warn("{}", damage);
     console().Note(damage);
   }
