@@ -115,7 +115,7 @@ class JobPlan {
   // Takes over the course of a declaration, which extends the present course.
   absl::Status AddCourse(const v1::DeclareModelRequest& request,
                          std::vector<std::string>* notices);
-  // If no course is declared, sets it to epochs of the declared steps.
+  // Sets the course to the declared one, else to epochs of the declared steps.
   void FindCourse();
   // Adds notices about what has changed when a job continues from a checkpoint.
   void NoteChanges(std::vector<std::string>* notices) const;

@@ -104,7 +104,7 @@ TEST_F(OutputGuardTest, TheFilesOfARunAreKept) {
   }
 }
 
-// The guard's list and the first table of the documentation are one.
+// The guard and the first table of the documentation name the same files.
 TEST_F(OutputGuardTest, EveryDocumentedFileOfARunIsGuarded) {
   std::ifstream document(testing::SourceFile("docs/run-directory.md"));
   const std::regex row(R"(\| `([^`*]+)\*?` \|.*)");
