@@ -32,3 +32,4 @@ def test_a_device_is_named_as_linux_does(
 
     monkeypatch.setattr(torch.cuda, "get_device_properties", of)
     assert stay_near(device) == near
+    assert stay_near(torch.device("cpu")) == ""

@@ -7,8 +7,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
-#include "absl/time/time.h"
 #include "cli/jobs/run_outcome.h"
 #include "cli/terminal/exit_codes.h"
 #include "cli/terminal/interrupts.h"
@@ -39,8 +37,7 @@ std::string Utc(double wall_seconds) {
 JobRun::JobRun(Options options)
     : options_(std::move(options)),
       start_micros_(options_.clock->NowMicros()),
-      start_wall_seconds_(
-          absl::ToDoubleSeconds(absl::Now() - absl::UnixEpoch())),
+      start_wall_seconds_(WallSeconds()),
       screen_(&options_.job, options_.start.step, options_.clock,
               options_.output.quiet),
       checkpoints_(&options_.job, &options_.start, options_.keys.checkpoint,

@@ -2,6 +2,7 @@
 #include "cli/run/job/run_recorder.h"
 
 #include <algorithm>
+#include <chrono>
 #include <ctime>
 #include <map>
 #include <utility>
@@ -26,10 +27,6 @@ constexpr absl::Duration kLastRecords = absl::Seconds(10);
 // How often coordinator.totals is written.
 constexpr int64_t kTotalsMicros = 5'000'000;
 
-double WallSeconds() {
-  return absl::ToDoubleSeconds(absl::Now() - absl::UnixEpoch());
-}
-
 // Adds the result of a write to that of others. A full disk is the mildest
 // error: what it stops waits for room.
 absl::Status Both(const absl::Status& a, const absl::Status& b) {
@@ -41,6 +38,12 @@ void Add(const absl::Status& written, std::optional<absl::Status>* all) {
 }
 
 }  // namespace
+
+double WallSeconds() {
+  return std::chrono::duration<double>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
 
 void RecordedStep::Set(int64_t step) {
   absl::MutexLock lock(&mu_);

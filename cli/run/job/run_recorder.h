@@ -21,6 +21,8 @@
 
 namespace tributary {
 
+double WallSeconds();  // since 1970
+
 // Lets the coordinator's thread wait until the last steps are in metrics.jsonl.
 // Thread-safe.
 class RecordedStep {

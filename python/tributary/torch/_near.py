@@ -11,7 +11,9 @@ from tributary import _native
 def stay_near(device: torch.device) -> str:
     """Restricts this thread, and those that it starts from now on, to processors
     near a CUDA device, so that pinned memory lies at the device's socket. Returns
-    them, or "" if nothing changes."""
+    them, or "" if nothing changes, as on the CPU."""
+    if device.type != "cuda":
+        return ""
     properties = torch.cuda.get_device_properties(device)
     if not hasattr(properties, "pci_bus_id"):  # torch before 2.7
         return ""

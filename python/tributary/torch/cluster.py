@@ -134,9 +134,7 @@ class Cluster(Member):
             load(model, self._initial)
         declared = declare(model, groups, buffers=buffers, frozen=frozen)
         _refuse_owned(declared)
-        device = _device_of(declared)
-        if device.type == "cuda":
-            stay_near(device)
+        stay_near(_device_of(declared))
         self._sync = sync
         if scaler is not None:
             settings.setdefault("nonfinite", "skip")

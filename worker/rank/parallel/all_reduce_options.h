@@ -18,7 +18,7 @@
 #include "common/optimizer/parameter_group.h"
 #include "common/status/cause.h"
 #include "worker/rank/collective/communicator.h"
-#include "worker/rank/parallel/exchange_device.h"
+#include "worker/rank/parallel/device/exchange_device.h"
 
 namespace tributary {
 

@@ -27,7 +27,7 @@ constexpr int kSamples = -1;
 }  // namespace
 
 AllReduceSynchronizer::AllReduceSynchronizer(Options options)
-    : options_(std::move(options)) {
+    : options_(std::move(options)), held_(!options_.device.ops->is_host()) {
   if (options_.device.model_ops == nullptr) {
     options_.device.model_ops = options_.device.ops;
   }
@@ -162,7 +162,6 @@ void AllReduceSynchronizer::BeginStep(int64_t step, uint64_t samples) {
     missing_.push_back(b.bucket.last - b.bucket.first + 1);
   }
   absl::MutexLock lock(&mu_);
-  held_ = !loaded_ && !options_.device.ops->is_host();
   left_ = static_cast<int>(buckets_.size());
   if (!options_.samples) {
     ++left_;
@@ -310,7 +309,6 @@ absl::Status AllReduceSynchronizer::WaitForBuckets() {
     absl::MutexLock lock(&mu_);
     held_ = false;
   }
-  loaded_ = true;
   bool told = false;
   while (true) {
     {
@@ -397,10 +395,6 @@ absl::Status AllReduceSynchronizer::ApplyWithSums() {
     TRIBUTARY_RETURN_IF_ERROR(GatherWeights(bucket));
   }
   return absl::OkStatus();
-}
-
-AllReduceSynchronizer::Traffic AllReduceSynchronizer::traffic() const {
-  return {options_.group->bytes_sent(), options_.group->bytes_received(), 0};
 }
 
 }  // namespace tributary

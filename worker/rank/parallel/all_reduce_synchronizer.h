@@ -67,7 +67,9 @@ class AllReduceSynchronizer final : public GradientSynchronizer {
     learning_rates_ = rates;
   }
   bool skipped() const override { return skipped_; }
-  Traffic traffic() const override;
+  Traffic traffic() const override {
+    return {options_.group->bytes_sent(), options_.group->bytes_received(), 0};
+  }
   std::vector<Span> spans() const override { return spans_; }
 
  private:
@@ -113,7 +115,6 @@ class AllReduceSynchronizer final : public GradientSynchronizer {
   std::unique_ptr<LocalOptimizer> optimizer_;
   std::unique_ptr<AllReduceCheckpoints> checkpoints_;
   bool two_phase_ = false;
-  bool loaded_ = false;  // a step has run, so the device has its kernels
   int64_t step_ = 0;
   uint64_t samples_ = 0;  // this and the next: of the step, on this rank
   std::vector<double> learning_rates_;
@@ -129,7 +130,7 @@ class AllReduceSynchronizer final : public GradientSynchronizer {
   std::deque<int> ready_ ABSL_GUARDED_BY(mu_);
   int left_ ABSL_GUARDED_BY(mu_) = 0;  // buckets of the step not processed yet
   absl::Status status_ ABSL_GUARDED_BY(mu_);  // the first error
-  bool held_ ABSL_GUARDED_BY(mu_) = false;    // until FinishStep
+  bool held_ ABSL_GUARDED_BY(mu_);            // until the end of the first step
   bool closing_ ABSL_GUARDED_BY(mu_) = false;
 
   std::thread thread_;

@@ -12,9 +12,9 @@
 #include "kernels/device.h"
 #include "kernels/ops.h"
 #include "worker/rank/client/parameter_client.h"
-#include "worker/rank/parallel/copy_thread.h"
-#include "worker/rank/parallel/exchange_device.h"
-#include "worker/rank/parallel/gradient_copier.h"
+#include "worker/rank/parallel/device/copy_thread.h"
+#include "worker/rank/parallel/device/exchange_device.h"
+#include "worker/rank/parallel/device/gradient_copier.h"
 #include "worker/rank/parallel/gradient_synchronizer.h"
 #include "worker/rank/parallel/residual_checkpoints.h"
 

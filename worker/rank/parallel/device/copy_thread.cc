@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/rank/parallel/copy_thread.h"
+#include "worker/rank/parallel/device/copy_thread.h"
 
 #include <utility>
 

@@ -8,8 +8,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "worker/rank/parallel/copy_thread.h"
-#include "worker/rank/parallel/exchange_device.h"
+#include "worker/rank/parallel/device/copy_thread.h"
+#include "worker/rank/parallel/device/exchange_device.h"
 
 namespace tributary {
 

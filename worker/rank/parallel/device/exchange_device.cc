@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/rank/parallel/exchange_device.h"
+#include "worker/rank/parallel/device/exchange_device.h"
 
 #include <string>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/rank/parallel/gradient_copier.h"
+#include "worker/rank/parallel/device/gradient_copier.h"
 
 #include <algorithm>
 #include <utility>
