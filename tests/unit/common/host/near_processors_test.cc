@@ -71,8 +71,8 @@ TEST_F(NearProcessorsTest, ListsHaveSeveralRanges) {
 
 TEST_F(NearProcessorsTest, NothingChangesWhereAllAreNearOrNoneIs) {
   const std::string far = absl::StrCat(all_.back() + 1);
-  for (const std::string near : {absl::StrCat("0-", CPU_SETSIZE - 1), far,
-                                 absl::StrCat(far, "-", far)}) {
+  for (const std::string& near : {absl::StrCat("0-", CPU_SETSIZE - 1), far,
+                                  absl::StrCat(far, "-", far)}) {
     const Outcome outcome = StayNearTo(near);
     EXPECT_EQ(outcome.list, "") << near;
     EXPECT_EQ(outcome.processors, all_) << near;
@@ -81,7 +81,7 @@ TEST_F(NearProcessorsTest, NothingChangesWhereAllAreNearOrNoneIs) {
 
 TEST_F(NearProcessorsTest, NothingChangesWhereNearProcessorsAreUnknown) {
   const std::string first = absl::StrCat(all_[0]);
-  for (const std::string near :
+  for (const std::string& near :
        {std::string(), first + "-", "-" + first, first + ",", first + "-x",
         first + "-99999", "9-" + absl::StrCat(8)}) {
     const Outcome outcome = StayNearTo(near);
