@@ -13,7 +13,8 @@ std::string FormatCount(double count);
 std::string FormatDuration(double seconds);
 // Like FormatDuration, with tenths of seconds below a minute: "2.3 s", "12:34".
 std::string FormatElapsed(double seconds);
-// "0.7900", "12.35", "1.234e-05": four decimals below ten, else four digits.
+// "0.7900", "12.35", "1.234e-05": four decimals from 0.001 up to 10, otherwise
+// at most four significant digits.
 std::string FormatMetric(double value);
 
 }  // namespace tributary

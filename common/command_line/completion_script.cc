@@ -8,7 +8,9 @@
 namespace tributary {
 namespace {
 
-// PROGRAM stands for the program's name and FUNCTION for its name in scripts.
+// Placeholders of the scripts: PROGRAM is the program's name, FUNCTION the
+// shell function that completes it, and QUESTION the word that makes the
+// program print completions (kCompleteWord).
 
 // bash splits words at = and :, and wants only the part behind the last of
 // them. It offers file names where the program answers nothing. A word that

@@ -33,7 +33,8 @@ bool HasSameRows(const v1::DataSpec& a, const v1::DataSpec& b) {
 }
 
 // The job's course as far as it is known before its data are read. The workers
-// check again, with the number of rows and their order in windows.
+// check it again once they know the number of rows and, with data.stream, the
+// windows within which rows are shuffled.
 absl::StatusOr<DataCourse> ExpectedCourse(const v1::JobSpec& job,
                                           const GoesOnFrom& from) {
   DataStretch now = StretchOf(job, from.course.last().rows);

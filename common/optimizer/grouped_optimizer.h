@@ -59,7 +59,7 @@ class GroupedOptimizer {
     const int group = GroupOf(parameter);
     return optimizers_[group].StepFor(parameter, prepared[group]);
   }
-  // True when the same step updates both parameters.
+  // True when both parameters are updated with equal OptimizerSteps.
   bool StepsAlike(const ParameterSpec& a, const ParameterSpec& b) const;
 
  private:

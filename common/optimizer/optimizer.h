@@ -104,7 +104,8 @@ class Optimizer {
   float RunningScale(const ParameterSpec& parameter) const {
     return RunningRate(parameter) == 1 ? 0.0f : 1.0f;
   }
-  // True when the same step updates both parameters.
+  // True when both parameters are updated with equal OptimizerSteps: with the
+  // same decay and running momentum.
   bool StepsAlike(const ParameterSpec& a, const ParameterSpec& b) const {
     return Decays(a) == Decays(b) && a.running_momentum == b.running_momentum;
   }

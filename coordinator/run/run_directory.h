@@ -24,7 +24,7 @@ namespace tributary {
 // The directory that a run leaves behind, locked while this object lives:
 //   job.yaml             the resolved job
 //   metrics.jsonl        a line for each finished step
-//   timeline.jsonl       a line for each drawn step
+//   timeline.jsonl       a line for each step that the status page draws
 //   trace.jsonl          the events of traced steps, if there are any
 //   events.jsonl         losses, replacements, rollbacks, checkpoints, phases
 //   evaluations.jsonl    a line for each complete evaluation, if any

@@ -56,8 +56,8 @@ std::optional<EvaluationRecord> ReadEvaluationText(absl::string_view line);
 std::string EventLine(const HistoryEvent& event);
 std::optional<HistoryEvent> ReadEventLine(absl::string_view line);
 
-// Returns a line of timeline.jsonl, without its end: what every rank did at
-// which time of a drawn step. record.ranks must not be empty.
+// Returns a line of timeline.jsonl, without its end: what every rank did, and
+// when, in a step that the page draws. record.ranks must not be empty.
 std::string TimelineLine(const StepRecord& record);
 
 // Returns the contents of summary.json.

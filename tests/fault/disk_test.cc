@@ -197,7 +197,8 @@ TEST_F(RunDirectoryDiskTest, TheEndOfTheJobWaitsForRoom) {
 // dirty pages, and a second fsync of the same file would succeed.
 class BrokenDiskTest : public FaultTest {
  protected:
-  // `fault`: "fsync coordinator.state 2"
+  // `fault`: the call that fails, such as "fsync coordinator.state 2", the
+  // second fsync of that file (failing_disk.cc).
   void Break(const std::string& fault) {
     SetEnvironment({"LD_PRELOAD=" + testing::Program("libfailing_disk.so"),
                     "TRIBUTARY_DISK_FAULT=" + fault,

@@ -21,7 +21,8 @@ class StalenessTest : public FaultTest {
         std::regex("weights were read ([0-9]+) times, at most (.*) stale"));
     EXPECT_TRUE(found) << output;
     if (!found) return "";
-    // 3 workers, 40 epochs of 11 steps, and at least one block in each.
+    // Each of 3 workers reads at least one block of this server in each of
+    // 40 x 11 steps.
     EXPECT_GE(std::stoi(match[1]), 3 * 440);
     return match[2];
   }

@@ -111,7 +111,7 @@ void AddRegistered(const std::string& name, unsigned flags, void* memory,
   cudaHostUnregister(memory);
 }
 
-// Threads that work on a slice each, as a server's would.
+// Threads that work on a slice each, as those of several servers would.
 void OnThreads(int count, const std::function<void(size_t, size_t)>& work) {
   const size_t floats = kBytes / sizeof(float), slice = floats / count;
   std::vector<std::thread> threads;

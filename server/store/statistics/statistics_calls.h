@@ -41,8 +41,8 @@ class StatisticsCalls {
   // InvalidArgument when their number is wrong.
   absl::StatusOr<bool> AddShard(int64_t step, StatisticsKind kind, int shard,
                                 std::vector<double> values);
-  // StatisticsExchange::PerParameter of complete sums. The sums of steps before
-  // the previous one are dropped.
+  // Returns StatisticsExchange::PerParameter, for which the sums must be
+  // complete, and drops the sums of steps before step - 1.
   std::vector<std::vector<double>> Sums(int64_t step, StatisticsKind kind);
   std::vector<std::vector<double>> FactorTotals(int64_t step);
   void ForgetBefore(int64_t step);

@@ -41,8 +41,7 @@ namespace fs = std::filesystem;
 
 constexpr absl::Duration kVeryLong = absl::Minutes(10);  // for one run
 
-// The bounds in docs/failures.md#hostile-peers. A third of all idle connections
-// goes to each of the three processes.
+// The bounds in docs/failures.md#hostile-peers, in all and for each connection.
 constexpr int64_t kMostMore = 768 << 20;
 constexpr int64_t kMostOfConnection = 256 << 10;
 // Holds a worker in the job's fifth step.
@@ -264,6 +263,7 @@ TEST_F(HostileTest, TheJobEndsAsIfNobodyAttacked) {
     printf("%s: %lld MiB, alone %lld MiB\n", role.c_str(),
            static_cast<long long>(bytes >> 20),
            static_cast<long long>(before.at(role) >> 20));
+    // Idle connections, with and without a certificate, go to three processes.
     EXPECT_LT(more, kMostMore + 2 * idle_ / 3 * kMostOfConnection) << role;
   }
 }

@@ -62,8 +62,9 @@ absl::Status LayerStack::Place(bool input_gradient, const LayerStack* lender) {
   return PlaceInputGradients(input_gradient);
 }
 
-// Assigns buffers to the layers' outputs. An array that some backward pass
-// reads is kept. A layer that can work in place overwrites any other array.
+// Assigns buffers to the layers' outputs. The caller's input and arrays that
+// some backward pass reads are kept. A layer that can work in place overwrites
+// any other array.
 absl::Status LayerStack::PlaceActivations() {
   int input = -1;    // buffer; -1: the caller's input array
   bool kept = true;  // the input

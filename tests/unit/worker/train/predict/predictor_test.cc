@@ -118,7 +118,7 @@ TEST_F(PredictorTest, WeightsThatChangedAfterTheRunAreRefused) {
   WriteWeights(specs_, {2, 2, 2, 2, 2, 2, 2, 1}, "best.safetensors");
   EXPECT_THAT(Open(), StatusIs(absl::StatusCode::kInvalidArgument,
                                "best.safetensors has changed since the run"));
-  // The model.json of an older run has no checksum of them.
+  // The model.json of an older run has no checksum of the best weights.
   metrics_->best_weights_sha256.clear();
   TRIBUTARY_EXPECT_OK(Open());
 }

@@ -28,8 +28,10 @@ class MissingFields {
   absl::flat_hash_set<double> numbers_;
 };
 
-// The treatment of a missing value in a numeric column of a table. Unless it is
-// an error, a missing category becomes a block of zeros.
+// How a table's missing values are treated. kError: a missing number is an
+// error, and a missing category is a category like any other. kSkip: the row is
+// left out. Otherwise a missing number is filled, and a missing category
+// becomes a block of zeros.
 struct CsvMissing {
   enum class Kind { kError, kMean, kMedian, kConstant, kSkip };
 
