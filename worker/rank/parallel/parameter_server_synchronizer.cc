@@ -34,7 +34,8 @@ ParameterServerSynchronizer::Create(Options options) {
   TRIBUTARY_CHECK(made->weights_ops_ != nullptr);
   made->loads_ = std::make_unique<CopyThread>();
   made->client_->OnWeights([s = made.get()](const Block& block) {
-    s->loads_->Add([s, &block] { return s->Load(block); });
+    // The client, which owns the block, may end before the copy.
+    s->loads_->Add([s, slices = block.slices] { return s->Load(slices); });
   });
   GradientCopier::Listener listener;
   listener.on_copied = [s = made.get()](int parameter, int64_t begin,
@@ -202,8 +203,9 @@ absl::Status ParameterServerSynchronizer::WaitUntilPushed() {
   }
 }
 
-absl::Status ParameterServerSynchronizer::Load(const Block& block) {
-  for (const Slice& slice : block.slices) {
+absl::Status ParameterServerSynchronizer::Load(
+    const std::vector<Slice>& slices) {
+  for (const Slice& slice : slices) {
     const int index = index_of_[slice.parameter];
     if (index < 0) continue;
     weights_ops_->CopyIn(model_->weight(index) + slice.begin,

@@ -77,8 +77,8 @@ class ParameterServerSynchronizer final : public GradientSynchronizer {
   // Elements begin to end - 1 of this planned parameter's gradient are in
   // gradients_: pushes the blocks that are now complete.
   void Push(int place, int64_t begin, int64_t end);
-  // Copies the weights of a block to the device, on loads_'s thread.
-  absl::Status Load(const Block& block);
+  // Copies the weights of a block's slices to the device, on loads_'s thread.
+  absl::Status Load(const std::vector<Slice>& slices);
   absl::Status LoadAll();
 
   std::unique_ptr<ParameterClient> client_;
