@@ -43,11 +43,14 @@ using testing::StatusIs;
 class RecordingClient final : public ParameterClient {
  public:
   RecordingClient(PartitionPlan plan, std::vector<float>* pushed,
-                  std::vector<const float*>* places)
-      : plan_(std::move(plan)), pushed_(pushed), places_(places) {}
-  // An answer may still come while the client ends.
+                  std::vector<const float*>* places, const bool* answers_late)
+      : plan_(std::move(plan)),
+        pushed_(pushed),
+        places_(places),
+        answers_late_(answers_late) {}
+  // Answers may still come while the client ends.
   ~RecordingClient() override {
-    if (last_ != nullptr) Answer(*last_);
+    for (const Block* block : unanswered_) Answer(*block);
   }
 
   const PartitionPlan& partition() const override { return plan_; }
@@ -73,8 +76,7 @@ class RecordingClient final : public ParameterClient {
       pushed_->push_back(gradients_[slice.parameter][slice.begin]);
       places_->push_back(gradients_[slice.parameter] + slice.begin);
     }
-    Answer(block);
-    last_ = &block;
+    *answers_late_ ? unanswered_.push_back(&block) : Answer(block);
   }
   void OnWeights(std::function<void(const Block&)> arrived) override {
     arrived_ = std::move(arrived);
@@ -106,7 +108,8 @@ class RecordingClient final : public ParameterClient {
   std::vector<const float*> gradients_;
   std::vector<float*> weights_;
   std::function<void(const Block&)> arrived_;
-  const Block* last_ = nullptr;  // that was pushed
+  const bool* const answers_late_;
+  std::vector<const Block*> unanswered_;
   absl::Status cancelled_;
   std::vector<Flight> flights_;
 };
@@ -175,7 +178,7 @@ class ParameterServerSynchronizerTest : public ::testing::Test {
     options.client = std::make_unique<RecordingClient>(
         *PartitionPlan::Create(model_->parameters(), /*num_shards=*/1,
                                bucket_bytes, /*min_block_elements=*/16),
-        &pushed_, &places_);
+        &pushed_, &places_, &answers_late_);
     options.model = model_.get();
     options.device = {.ops = &copies_, .model_ops = &ops_, .new_event = [this] {
                         return std::make_unique<GatedEvent>(&ops_, &gate_);
@@ -216,6 +219,7 @@ class ParameterServerSynchronizerTest : public ::testing::Test {
   std::unique_ptr<Model> model_;
   std::vector<float> pushed_;
   std::vector<const float*> places_;
+  bool answers_late_ = false;  // when the client ends
   const std::shared_ptr<SharedArena> memory_ =
       SharedArena::Create(1 << 20).value();
   std::unique_ptr<ParameterServerSynchronizer> synchronizer_;
@@ -302,6 +306,7 @@ TEST_F(ParameterServerSynchronizerTest, ALargeGradientLeavesInPieces) {
 
 // The job may end, or have another plan, in the middle of a step.
 TEST_F(ParameterServerSynchronizerTest, EndsInTheMiddleOfAStep) {
+  answers_late_ = true;
   gate_.Close();
   ComputeGradients(1);
   std::thread opens([this] { gate_.Open(); });
