@@ -53,14 +53,16 @@ T ValueOr(const json& object, const char* key, T otherwise) {
 absl::Status ReadLosses(RecordedRun* run) {
   return ForEachJsonLine(
       run->folder + "/metrics.jsonl", [run](const json& line) {
+        const auto step = ValueOr<int64_t>(line, "step", 0);
+        if (run->first_step == 0) run->first_step = step;
+        run->last_step = std::max(run->last_step, step);
         if (line.contains("lost_reports") || line.contains("no_loss")) {
           return;
         }
         const auto loss = line.find("loss");
-        run->losses[ValueOr<int64_t>(line, "step", 0)] =
-            loss != line.end() && loss->is_number()
-                ? loss->get<double>()
-                : std::numeric_limits<double>::quiet_NaN();
+        run->losses[step] = loss != line.end() && loss->is_number()
+                                ? loss->get<double>()
+                                : std::numeric_limits<double>::quiet_NaN();
       });
 }
 

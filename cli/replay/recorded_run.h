@@ -29,6 +29,10 @@ struct RecordedRun {
   // with a lost report of a rank are left out, because their loss lacks its
   // samples.
   std::map<int64_t, double> losses;
+  // The first and the last step with a line, also without a whole loss; 0: no
+  // step.
+  int64_t first_step = 0;
+  int64_t last_step = 0;
   // environment.json; an empty object if the run has no such file.
   nlohmann::json environment = nlohmann::json::object();
   ParameterSpecs parameters;   // of model.json; empty: no such file

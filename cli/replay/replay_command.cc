@@ -146,21 +146,19 @@ int FailReplay(const absl::Status& status, int exit_code) {
 
 absl::Status CheckRecorded(const RecordedRun& run, int64_t step) {
   if (run.losses.contains(step)) return absl::OkStatus();
-  if (run.losses.empty()) {
+  if (run.last_step == 0) {
     return absl::InvalidArgumentError(
         absl::StrCat(run.folder, " has recorded no step"));
   }
-  const int64_t first = run.losses.begin()->first;
-  const int64_t last = run.losses.rbegin()->first;
-  if (step > first && step < last) {
+  if (step >= run.first_step && step <= run.last_step) {
     return absl::InvalidArgumentError(
         absl::StrCat(run.folder, " has no whole loss of step ", step,
                      " to compare with: its line in metrics.jsonl is missing, "
                      "or lacks reports of lost workers"));
   }
   return absl::InvalidArgumentError(
-      absl::StrCat(run.folder, " has recorded steps ", first, " to ", last,
-                   ", not step ", step));
+      absl::StrCat(run.folder, " has recorded steps ", run.first_step, " to ",
+                   run.last_step, ", not step ", step));
 }
 
 int ReplayOneStep(const ReplayOptions& options) {

@@ -250,5 +250,22 @@ TEST_F(ReplayTest, RefusesAStepThatTheRunHasNotRecorded) {
   EXPECT_THAT(output_, HasSubstr("has recorded steps 1 to 40, not step 41"));
 }
 
+// A worker that is lost early takes its reports of all steps so far with it.
+TEST_F(ReplayTest, SaysWhyAFirstStepOrALastOneHasNoLossToCompareWith) {
+  WriteJob("job.yaml", kServers);
+  Train("run");
+  std::vector<json> lines = Metrics("run");
+  lines.front()["lost_reports"] = 1;
+  lines.back()["lost_reports"] = 1;
+  std::string text;
+  for (const json& line : lines) text += line.dump() + "\n";
+  Write("run/metrics.jsonl", text);
+  for (const int step : {1, kSteps}) {
+    EXPECT_EQ(Run({"replay", Path("run"), "--step", std::to_string(step)}), 2);
+    EXPECT_THAT(output_, HasSubstr("has no whole loss of step " +
+                                   std::to_string(step) + " to compare with"));
+  }
+}
+
 }  // namespace
 }  // namespace tributary
