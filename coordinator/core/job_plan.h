@@ -91,6 +91,7 @@ class JobPlan {
     return declared() && may_start_ && (!plan_ || wants_new_);
   }
   const v1::DeclareModelRequest& declaration() const { return declaration_; }
+  int64_t total_steps() const { return declaration_.total_steps(); }
   // How the job takes its training rows, as the ranks have declared it or,
   // before they have, as the checkpoint says. Empty: neither is known.
   const DataCourse& course() const { return course_; }

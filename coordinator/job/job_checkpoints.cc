@@ -25,7 +25,8 @@ constexpr int kMaxCheckpointReports = 64;
 
 void JobCheckpoints::BeginPlan() {
   const v1::JobSpec& job = state_.options().job;
-  ledger_.Begin(state_.restore_step(), CheckpointHolders(job, *state_.plan()));
+  ledger_.Begin(state_.plans().restore_step(),
+                CheckpointHolders(job, *state_.plan()));
 }
 
 bool JobCheckpoints::IsOfPlan(const v1::CheckpointReport& report) const {
@@ -40,7 +41,7 @@ bool JobCheckpoints::IsUnreadable(const v1::CheckpointReport& report) const {
 }
 
 bool JobCheckpoints::HasGoneBack() const {
-  return state_.restore_step() != state_.plan()->start_step();
+  return state_.plans().restore_step() != state_.plan()->start_step();
 }
 
 uint32_t JobCheckpoints::Take(const v1::HeartbeatRequest& request, bool saved,
@@ -95,7 +96,7 @@ std::optional<PendingManifest> JobCheckpoints::NextManifest() {
   *manifest.mutable_job() = job;
   manifest.set_step(next->step);
   manifest.set_epoch(state_.plans().course().EpochOf(next->step));
-  manifest.set_total_steps(KnownSteps(state_.total_steps()));
+  manifest.set_total_steps(KnownSteps(state_.plans().total_steps()));
   manifest.set_steps_per_epoch(state_.plans().declaration().steps_per_epoch());
   if (state_.plans().declaration().course_size() > 0) {
     CourseToProto(state_.plans().course().UpTo(next->step),
@@ -124,9 +125,9 @@ std::optional<PendingManifest> JobCheckpoints::NextManifest() {
     *manifest.add_residuals() = file;
   }
   if (TRIBUTARY_MUTATED("restore-point-before-manifest")) {
-    state_.SetRestorePoint(next->step,
-                           absl::StrCat(plan.checkpoint_directory(), "/",
-                                        CheckpointFolderName(next->step)));
+    state_.plans().SetRestorePoint(
+        next->step, absl::StrCat(plan.checkpoint_directory(), "/",
+                                 CheckpointFolderName(next->step)));
   }
   return pending;
 }
@@ -139,7 +140,7 @@ bool JobCheckpoints::Written(const PendingManifest& pending,
   ledger_.Settle(step, status, now_micros);
   if (status.ok()) {
     seconds_.Observe(ledger_.write_seconds());
-    state_.SetRestorePoint(step, folder);
+    state_.plans().SetRestorePoint(step, folder);
   }
   return true;
 }
@@ -180,12 +181,12 @@ bool JobCheckpoints::WritesAtEnd() const {
          !state_.plan()->checkpoint_directory().empty() &&
          LeavesCheckpointAtEnd(state_.options().job,
                                state_.plan()->start_step(),
-                               state_.final_step());
+                               state_.steps().final_step());
 }
 
 bool JobCheckpoints::Awaits(int64_t last_step, int64_t best_step) const {
   if (state_.plan() == nullptr) return false;
-  if (WritesAtEnd() && ledger_.Awaits(state_.final_step())) return true;
+  if (WritesAtEnd() && ledger_.Awaits(state_.steps().final_step())) return true;
   if (ledger_.Awaits(best_step)) return true;
   const int64_t every = state_.options().job.checkpoint().every_steps();
   return every > 0 && ledger_.AwaitsAny(last_step, every);

@@ -53,7 +53,7 @@ void JobCore::Restore(const Predecessor& predecessor) {
   (void)evaluations_.Declared();  // the predecessor has told it
   news_.Restore(predecessor.events, predecessor.recorded.step,
                 state.first_loss());
-  state_.KnowBegun(predecessor.recorded.step);
+  state_.steps().KnowBegun(predecessor.recorded.step);
   requests_.Restore();
   if (state_.plan() != nullptr) taken_over_epoch_ = state_.plan()->epoch();
 }
@@ -184,13 +184,14 @@ absl::StatusOr<v1::HeartbeatResponse> JobCore::Beat(
   v1::HeartbeatResponse response = state_.Apply(request, taken, last_step);
   response.set_wants_weights(!ending_.Wanted().empty());
   requests_.Follow();
-  response.set_hold(state_.asked().hold());
+  response.set_hold(state_.steps().asked().hold());
   // A server takes its snapshots in the order of steps.
   const int64_t best = evaluations_.decisions().cut_step();
-  response.set_cut_step(
-      ending_.Ready() && checkpoints_.WritesAtEnd()
-          ? state_.final_step()
-          : std::max(best, requests_.Stands() ? state_.asked().step() : 0));
+  response.set_cut_step(ending_.Ready() && checkpoints_.WritesAtEnd()
+                            ? state_.steps().final_step()
+                            : std::max(best, requests_.Stands()
+                                                 ? state_.steps().asked().step()
+                                                 : 0));
   response.set_cut_is_best(best > 0 && response.cut_step() == best);
   response.set_checkpoints_taken(decided);
   return response;
@@ -228,8 +229,9 @@ absl::Status JobCore::Exchange(const v1::ExchangeRequest& request) {
   if (request.plan_epoch() == taken_over_epoch_) {
     // The payloads of the other ranks were lost with the previous coordinator,
     // and a rank that has received all payloads does not send its own again.
-    state_.BreakGroup(state_.membership().workers()[request.rank()],
-                      "the coordinator that brought them together has ended");
+    state_.losses().BreakGroup(
+        state_.membership().workers()[request.rank()],
+        "the coordinator that brought them together has ended");
   }
   return rendezvous_.Put(request);
 }
@@ -246,7 +248,7 @@ void JobCore::Tick() {
     saver_.GiveUp();
   }
   state_.Tick(now());
-  reports_.GiveUpSilent(state_.membership(), state_.final_step());
+  reports_.GiveUpSilent(state_.membership(), state_.steps().final_step());
   const std::string wanted = ending_.WantAgain(now());
   if (!wanted.empty()) news_.Note(wanted);
 }
@@ -274,10 +276,11 @@ JobWait JobCore::Waiting() const {
     return {std::move(wait), since};
   }
   if (const std::vector<uint32_t> ranks = ending_.Wanted(); !ranks.empty()) {
-    const absl::Status wanted = ending_.Weights(state_.final_step()).status();
-    return {
-        WaitForRanks(std::string(wanted.message()), ranks, state_.final_step()),
-        since};
+    const absl::Status wanted =
+        ending_.Weights(state_.steps().final_step()).status();
+    return {WaitForRanks(std::string(wanted.message()), ranks,
+                         state_.steps().final_step()),
+            since};
   }
   if (v1::Wait members = state_.WaitsFor(now()); !members.text().empty()) {
     return {std::move(members), since};

@@ -21,7 +21,7 @@ void JobEnding::BeginPlan() {
 bool JobEnding::Ready() const {
   return state_.plan() != nullptr && state_.InForce(state_.plan()->epoch()) &&
          state_.membership().AllWorkersFinished() &&
-         reports_.progress().merged_step() >= state_.final_step();
+         reports_.progress().merged_step() >= state_.steps().final_step();
 }
 
 absl::Status JobEnding::Put(const v1::PutWeightsRequest& request) {
@@ -69,10 +69,10 @@ absl::StatusOr<FinalWeights> JobEnding::Weights(int64_t step) const {
 std::string JobEnding::WantAgain(int64_t now_micros) {
   const std::vector<uint32_t> ranks = Wanted();
   if (ranks.empty()) return "";
-  for (uint32_t rank : ranks) state_.WantAgain(rank, now_micros);
+  for (uint32_t rank : ranks) state_.losses().WantAgain(rank, now_micros);
   if (wanted_epoch_ == state_.plan()->epoch()) return "";
   wanted_epoch_ = state_.plan()->epoch();
-  return absl::StrCat("the weights after step ", state_.final_step(),
+  return absl::StrCat("the weights after step ", state_.steps().final_step(),
                       " are wanted again from worker ",
                       absl::StrJoin(ranks, ", "));
 }

@@ -64,7 +64,7 @@ bool JobNews::NotePhase() {
 }
 
 bool JobNews::HoldsNotices() const {
-  return state_.stop().stopped_early() && !state_.life().over() &&
+  return state_.steps().stop().stopped_early() && !state_.life().over() &&
          reports_.evaluations().HasRecords(kMaxStep) &&
          !reports_.HasEvaluations();
 }
@@ -101,7 +101,7 @@ JobUpdate JobNews::Take(bool held) {
   update.evaluations = reports_.TakeEvaluations();
   if (!HoldsNotices()) update.notices = std::exchange(notices_, {});
   update.events = events_.TakeNew();
-  update.total_steps = KnownSteps(state_.total_steps());
+  update.total_steps = KnownSteps(state_.plans().total_steps());
   update.course = state_.plans().course();
   if (HasModel(held)) {
     update.model = std::make_shared<const v1::DeclareModelRequest>(

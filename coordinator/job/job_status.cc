@@ -68,7 +68,7 @@ int64_t StepsDone(const JobState& state, const WorkerReports& reports,
   const Progress& progress = reports.progress();
   const int64_t done =
       std::max({progress.merged_step(), checkpoints.ledger().newest_step(),
-                state.restore_step()});
+                state.plans().restore_step()});
   return state.life().phase() == v1::JOB_PHASE_FAILED
              ? std::max(done, progress.furthest_step())
              : done;
@@ -84,7 +84,7 @@ v1::JobStatusResponse JobStatusOf(const JobState& state,
   status.set_job_id(state.options().job_id);
   status.set_name(state.options().job.name());
   status.set_step(StepsDone(state, reports, checkpoints));
-  status.set_total_steps(KnownSteps(state.total_steps()));
+  status.set_total_steps(KnownSteps(state.plans().total_steps()));
   // A program that has not declared its epochs calls each step one.
   if (const DataCourse& course = state.plans().course();
       !course.empty() &&
@@ -115,7 +115,7 @@ v1::JobStatusResponse JobStatusOf(const JobState& state,
   }
   status.set_strategy(StrategyOf(state.options().job).name());
   status.set_checkpoint_step(
-      std::max(ledger.newest_step(), state.restore_step()));
+      std::max(ledger.newest_step(), state.plans().restore_step()));
   status.set_checkpoint_every_steps(
       state.options().job.checkpoint().every_steps());
   if (state.plan() != nullptr) {
@@ -130,8 +130,8 @@ v1::JobStatusResponse JobStatusOf(const JobState& state,
   status.set_checkpoint_pause_seconds(ledger.pause_seconds());
   status.set_checkpoint_write_seconds(ledger.write_seconds());
   status.set_rollbacks(state.plans().rollbacks());
-  status.set_workers_lost(state.workers_lost());
-  status.set_servers_lost(state.servers_lost());
+  status.set_workers_lost(state.losses().workers_lost());
+  status.set_servers_lost(state.losses().servers_lost());
   for (const Place& place : state.membership().places()) {
     v1::MemberStatus& member = *status.add_members();
     member = MemberStatusOf(place, reports.LastStepOf(place), status.step(),
@@ -161,20 +161,21 @@ JobTotals JobTotalsOf(const JobState& state, const WorkerReports& reports,
   if (progress.latest().epoch > 0) totals.final_loss = progress.latest().loss;
   totals.start_step = state.options().start.step;
   totals.checkpoint_step = checkpoints.ledger().newest_step();
-  if (state.restore_step() > totals.start_step) {
-    totals.checkpoint_step = state.restore_step();
+  if (state.plans().restore_step() > totals.start_step) {
+    totals.checkpoint_step = state.plans().restore_step();
   }
-  totals.stopped_early = state.stop().stopped_early();
+  totals.stopped_early = state.steps().stop().stopped_early();
   if (decisions.decides()) {
     const BestEvaluation& best = decisions.best();
     totals.best = {best.metric(), best.step().value_or(0), best.value()};
   }
   totals.rollbacks = state.plans().rollbacks();
-  totals.workers_lost = state.workers_lost();
-  totals.servers_lost = state.servers_lost();
-  totals.stopped =
-      state.stop().by_person() && totals.steps < state.total_steps();
-  totals.stopped_unbegun = state.stop().by_person() && state.plan() == nullptr;
+  totals.workers_lost = state.losses().workers_lost();
+  totals.servers_lost = state.losses().servers_lost();
+  totals.stopped = state.steps().stop().by_person() &&
+                   totals.steps < state.plans().total_steps();
+  totals.stopped_unbegun =
+      state.steps().stop().by_person() && state.plan() == nullptr;
   totals.refused = state.life().refused();
   for (const Place& worker : state.membership().workers()) {
     totals.bytes_sent += worker.figures.bytes_sent;

@@ -27,8 +27,8 @@ absl::Status OperatorRequests::LeavesCheckpoint() const {
       !state_.plan()->checkpoint_directory().empty()) {
     return absl::OkStatus();
   }
-  const int64_t newest =
-      std::max(checkpoints_.ledger().newest_step(), state_.restore_step());
+  const int64_t newest = std::max(checkpoints_.ledger().newest_step(),
+                                  state_.plans().restore_step());
   return absl::FailedPreconditionError(absl::StrCat(
       "the job writes no checkpoint when it stops: checkpoint.at_end is false",
       newest > 0 ? absl::StrCat("; its newest checkpoint is of step ", newest)
@@ -40,13 +40,13 @@ absl::StatusOr<v1::StopJobResponse> OperatorRequests::Stop(
   if (state_.life().over()) return Over();
   const absl::Status leaves = LeavesCheckpoint();
   if (request.checkpoint()) TRIBUTARY_RETURN_IF_ERROR(leaves);
-  if (!state_.stop().requested()) {
+  if (!state_.steps().stop().requested()) {
     notices_.push_back(absl::StrCat(
         "stopping at the next common step, as asked: ",
         request.reason().empty() ? "no reason was given"
                                  : ShortSentence(request.reason())));
   }
-  state_.RequestStop();
+  state_.steps().RequestStop();
   v1::StopJobResponse response;
   response.set_message(
       state_.life().over()
@@ -63,7 +63,7 @@ absl::Status OperatorRequests::AskCheckpoint(int64_t after) {
     return absl::InvalidArgumentError(
         absl::StrCat("after is ", after, ", wanted 1 or more"));
   }
-  if (state_.restore_step() >= after) return absl::OkStatus();
+  if (state_.plans().restore_step() >= after) return absl::OkStatus();
   if (state_.life().over()) return Over();
   if (state_.plan() == nullptr) {
     return absl::FailedPreconditionError(
@@ -74,7 +74,7 @@ absl::Status OperatorRequests::AskCheckpoint(int64_t after) {
         "the job writes no checkpoints; give it checkpoint.at_end or "
         "checkpoint.every_steps");
   }
-  if (state_.stop().requested()) return LeavesCheckpoint();
+  if (state_.steps().stop().requested()) return LeavesCheckpoint();
   asked_after_ = std::max(asked_after_, after);
   HoldIfDue();
   return absl::OkStatus();
@@ -82,22 +82,22 @@ absl::Status OperatorRequests::AskCheckpoint(int64_t after) {
 
 // After a rollback the job goes through the same steps again first.
 void OperatorRequests::HoldIfDue() {
-  if (state_.restore_step() >= asked_after_) asked_after_ = 0;
-  if (asked_after_ == 0 || state_.asked().step() >= asked_after_ ||
-      state_.asked().ends_with_job() ||
+  if (state_.plans().restore_step() >= asked_after_) asked_after_ = 0;
+  if (asked_after_ == 0 || state_.steps().asked().step() >= asked_after_ ||
+      state_.steps().asked().ends_with_job() ||
       state_.membership().HighestBegun() < asked_after_) {
     return;
   }
-  if (state_.asked().hold() == 0) held_micros_ = clock_->NowMicros();
-  state_.AskCheckpoint();
+  if (state_.steps().asked().hold() == 0) held_micros_ = clock_->NowMicros();
+  state_.steps().AskCheckpoint();
 }
 
 absl::StatusOr<v1::TakeCheckpointResponse> OperatorRequests::AnswerCheckpoint(
     int64_t after) const {
   v1::TakeCheckpointResponse response;
   response.set_after(after);
-  if (state_.restore_step() >= after) {
-    response.set_step(state_.restore_step());
+  if (state_.plans().restore_step() >= after) {
+    response.set_step(state_.plans().restore_step());
     response.set_folder(state_.plans().restore_from());
     return response;
   }
@@ -108,7 +108,7 @@ absl::StatusOr<v1::TakeCheckpointResponse> OperatorRequests::AnswerCheckpoint(
                                            " failed: ", ledger.error()));
   }
   if (state_.life().over()) return Over();
-  const AskedCheckpoint& asked = state_.asked();
+  const AskedCheckpoint& asked = state_.steps().asked();
   if (asked.hold() > 0) return absl::DeadlineExceededError(HeldFor());
   if (asked.ends_with_job()) {
     if (!checkpoints_.WritesAtEnd()) {
@@ -127,7 +127,7 @@ absl::StatusOr<v1::TakeCheckpointResponse> OperatorRequests::AnswerCheckpoint(
 }
 
 std::string OperatorRequests::HeldFor() const {
-  const AskedCheckpoint& asked = state_.asked();
+  const AskedCheckpoint& asked = state_.steps().asked();
   const Membership& members = state_.membership();
   std::vector<std::string> names;
   for (const Place& worker : members.workers()) {
@@ -153,7 +153,7 @@ std::string OperatorRequests::HeldFor() const {
 }
 
 JobWait OperatorRequests::Waiting() const {
-  if (state_.asked().hold() == 0 ||
+  if (state_.steps().asked().hold() == 0 ||
       clock_->NowMicros() < held_micros_ + kShortHoldMicros) {
     return {};
   }
@@ -170,7 +170,7 @@ absl::Status OperatorRequests::Over() const {
 }
 
 bool OperatorRequests::Stands() const {
-  const AskedCheckpoint& asked = state_.asked();
+  const AskedCheckpoint& asked = state_.steps().asked();
   if (asked.step() == 0) return false;
   return asked.hold() == 0 ||
          state_.membership().WorkersStandAt(asked.step()) ||
@@ -179,10 +179,10 @@ bool OperatorRequests::Stands() const {
 
 void OperatorRequests::Follow() {
   HoldIfDue();
-  const AskedCheckpoint& asked = state_.asked();
+  const AskedCheckpoint& asked = state_.steps().asked();
   if (asked.hold() == 0 || !Stands()) return;
   if (state_.membership().ServersHaveCut(asked.step())) {
-    state_.ReleaseWorkers();
+    state_.steps().ReleaseWorkers();
   }
 }
 

@@ -82,7 +82,7 @@ absl::StatusOr<std::shared_ptr<const v1::Plan>> JobCalls::AwaitPlan(
   absl::MutexLock lock(&job_.mu);
   const JobState& state = job_.core.state();
   const auto there = [&state, &request] {
-    return state.plan() != nullptr && !state.wants_new_plan() &&
+    return state.plan() != nullptr && !state.plans().wants_new() &&
            state.plan()->epoch() >= request.min_epoch();
   };
   const auto decided = [this, &state,
@@ -104,7 +104,7 @@ absl::StatusOr<std::shared_ptr<const v1::Plan>> JobCalls::AwaitPlan(
   }
   if (there()) return state.plans().shared();
   if (job_.closed) return absl::UnavailableError("the coordinator is closing");
-  if (state.plan() != nullptr && !state.wants_new_plan()) {
+  if (state.plan() != nullptr && !state.plans().wants_new()) {
     return absl::DeadlineExceededError(
         absl::StrCat("the job has plan epoch ", state.plan()->epoch(),
                      ", wanted ", request.min_epoch(), " or later"));
@@ -180,7 +180,7 @@ absl::StatusOr<v1::ExchangeResponse> JobCalls::Exchange(
   const JobState& state = job_.core.state();
   const Rendezvous& rendezvous = job_.core.rendezvous();
   const auto is_over = [&state, &request] {
-    return state.life().over() || state.wants_new_plan() ||
+    return state.life().over() || state.plans().wants_new() ||
            state.plan()->epoch() != request.plan_epoch();
   };
   const auto decided = [&]() ABSL_SHARED_LOCKS_REQUIRED(job_.mu) {

@@ -76,12 +76,13 @@ void JobControl::AllowStart(const std::string& checkpoint_directory) {
 LossVerdict JobControl::MemberLost(v1::Role role, uint32_t index, int64_t pid,
                                    absl::string_view how) {
   LockedJob::Change change(&job_);
-  return job_.core.state().MemberLost(role, index, pid, how, job_.core.now());
+  return job_.core.state().losses().MemberLost(role, index, pid, how,
+                                               job_.core.now());
 }
 
 void JobControl::RequestStop() {
   LockedJob::Change change(&job_);
-  job_.core.state().RequestStop();
+  job_.core.state().steps().RequestStop();
 }
 
 void JobControl::Fail(absl::string_view why, v1::Cause cause) {

@@ -101,7 +101,7 @@ bool JobOutput::ReadyToSave(v1::Plan* plan, int64_t* step) const {
   absl::MutexLock lock(&job_.mu);
   if (!job_.core.ending().Ready() || !job_.core.Held().ok()) return false;
   *plan = *job_.core.state().plan();
-  *step = job_.core.state().final_step();
+  *step = job_.core.state().steps().final_step();
   return true;
 }
 

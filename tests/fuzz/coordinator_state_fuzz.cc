@@ -42,9 +42,10 @@ void GoOn(const v1::ClusterSpec& cluster, JobState* job) {
     }
   }
   job->Tick(kNow + 4 * kSecond);
-  job->RequestStop();
+  job->steps().RequestStop();
   job->Tick(kNow + 8 * kSecond);
-  job->MemberLost(v1::ROLE_SERVER, 0, 0, "it is gone", kNow + 9 * kSecond);
+  job->losses().MemberLost(v1::ROLE_SERVER, 0, 0, "it is gone",
+                           kNow + 9 * kSecond);
   job->AllowStart("");
   job->WaitsFor(kNow + 10 * kSecond);
   job->Missing();

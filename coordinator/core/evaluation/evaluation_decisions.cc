@@ -25,8 +25,8 @@ void EvaluationDecisions::Count(const EvaluationRecord& evaluation) {
   const EvaluationSteps due{
       .course = state_.plans().course(),
       .every = state_.options().job.evaluation().every_steps()};
-  const bool counts =
-      due.Includes(evaluation.step) || evaluation.step == state_.total_steps();
+  const bool counts = due.Includes(evaluation.step) ||
+                      evaluation.step == state_.plans().total_steps();
   if (compares() && !due.course.empty() && counts) {
     best_.Add(evaluation.step, evaluation.metrics);
     newest_ = evaluation.step;
@@ -144,7 +144,7 @@ void EvaluationDecisions::StopIfDue() {
       best_.step() ? absl::StrFormat("; the best, %.4g, was after step %d",
                                      best_.value(), *best_.step())
                    : "";
-  state_.StopEarly(
+  state_.steps().StopEarly(
       newest_,
       absl::StrCat("stops after step ", newest_, ": ", best_.since(),
                    " evaluations without a better ", best_.metric(), best));
@@ -157,11 +157,12 @@ bool EvaluationDecisions::AsksForCheckpoint(int64_t step) const {
   const v1::Plan& plan = *state_.plan();
   const v1::JobSpec& job = state_.options().job;
   return !plan.checkpoint_directory().empty() && step > plan.start_step() &&
-         !(step == state_.final_step() && job.checkpoint().at_end());
+         !(step == state_.steps().final_step() && job.checkpoint().at_end());
 }
 
 int64_t EvaluationDecisions::cut_step() const {
-  const bool in_force = state_.plan() != nullptr && !state_.wants_new_plan() &&
+  const bool in_force = state_.plan() != nullptr &&
+                        !state_.plans().wants_new() &&
                         state_.plan()->epoch() == cut_epoch_;
   return in_force ? cut_step_ : 0;
 }
@@ -181,8 +182,8 @@ absl::StatusOr<v1::AwaitEvaluationResponse> EvaluationDecisions::Answer(
         absl::StrCat("waits for other ranks' evaluation after step ", step));
   }
   v1::AwaitEvaluationResponse response;
-  if (const auto stop = state_.stop().get();
-      stop && state_.stop().stopped_early()) {
+  if (const auto stop = state_.steps().stop().get();
+      stop && state_.steps().stop().stopped_early()) {
     response.set_stop_step(*stop);
   }
   if (cut_step() != step) return response;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "coordinator/core/asked_checkpoint.h"
+#include "coordinator/core/steps/asked_checkpoint.h"
 
 #include <gtest/gtest.h>
 

@@ -169,7 +169,7 @@ class JobStateTest : public ::testing::Test {
       BeatServer();
       Send(1, {});
     }
-    ASSERT_EQ(state_->workers_lost(), 1u);
+    ASSERT_EQ(state_->losses().workers_lost(), 1u);
   }
 
   v1::WorkerLoss on_worker_loss_ = v1::WORKER_LOSS_WAIT;

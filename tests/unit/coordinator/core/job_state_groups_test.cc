@@ -25,7 +25,7 @@ class JobStateGroupsTest : public JobStateTest {
 
 TEST_F(JobStateGroupsTest, ABrokenGroupIsFormedAnewThoughNobodyIsLost) {
   RunGroup(3);
-  state_->SetRestorePoint(20, "/checkpoints/step-20");
+  state_->plans().SetRestorePoint(20, "/checkpoints/step-20");
   Send(0, {.begun = 25, .broken_group = "rank 1 is gone: reset by peer"});
   EXPECT_EQ(state_->plan()->epoch(), 1u) << "rank 1 may be dead";
   EXPECT_THAT(state_->WaitsFor(now_).text(),
@@ -33,7 +33,7 @@ TEST_F(JobStateGroupsTest, ABrokenGroupIsFormedAnewThoughNobodyIsLost) {
   PassHeard();
   ASSERT_EQ(state_->plan()->epoch(), 2u);
   EXPECT_EQ(state_->plan()->start_step(), 20);
-  EXPECT_EQ(state_->workers_lost(), 0u);
+  EXPECT_EQ(state_->losses().workers_lost(), 0u);
   EXPECT_THAT(
       state_->TakeNotices(),
       ElementsAre(
@@ -50,7 +50,7 @@ TEST_F(JobStateGroupsTest, NoPlanNamesARankThatWasNotHeardSinceTheBreak) {
     EXPECT_EQ(state_->plan()->epoch(), 1u);
     PassHeard(/*silent=*/1);
   }
-  EXPECT_EQ(state_->workers_lost(), 1u);
+  EXPECT_EQ(state_->losses().workers_lost(), 1u);
   workers_[1] = Join(v1::ROLE_WORKER, "another");
   PassHeard();
   EXPECT_EQ(state_->plan()->epoch(), 2u);
@@ -69,7 +69,7 @@ TEST_F(JobStateGroupsTest, WhatWasBrokenUnderAnEarlierPlanIsNoNews) {
   late.set_plan_epoch(1);
   late.set_broken_group_epoch(1);
   state_->Apply(late, 0, 0);
-  EXPECT_FALSE(state_->wants_new_plan());
+  EXPECT_FALSE(state_->plans().wants_new());
 }
 
 TEST_F(JobStateGroupsTest, GroupsThatBreakAgainAndAgainEndTheJobByName) {
@@ -78,7 +78,7 @@ TEST_F(JobStateGroupsTest, GroupsThatBreakAgainAndAgainEndTheJobByName) {
   while (!state_->life().over() && breaks < 1000) {
     Send(1, {.begun = 1, .broken_group = "cannot connect to rank 0"});
     ++breaks;
-    for (int s = 0; s < 15 && state_->wants_new_plan(); ++s) PassHeard();
+    for (int s = 0; s < 15 && state_->plans().wants_new(); ++s) PassHeard();
   }
   EXPECT_EQ(state_->life().phase(), v1::JOB_PHASE_FAILED);
   EXPECT_LE(breaks, GroupBreaks::kMost + 1);
@@ -92,7 +92,7 @@ TEST_F(JobStateGroupsTest, GroupsThatBreakAgainAndAgainEndTheJobByName) {
 // are computed again, longer after the first than groups may be broken.
 TEST_F(JobStateGroupsTest, StepsThatAreComputedAgainAreProgress) {
   RunGroup(2);
-  state_->SetRestorePoint(100, "/checkpoints/step-100");
+  state_->plans().SetRestorePoint(100, "/checkpoints/step-100");
   Send(0, {.begun = 600, .broken_group = "rank 1 is gone"});
   PassHeard();
   ASSERT_EQ(state_->plan()->epoch(), 2u);
@@ -107,7 +107,7 @@ TEST_F(JobStateGroupsTest, StepsThatAreComputedAgainAreProgress) {
   // From here on no rank finishes a step.
   for (int s = 0; s < 40 && !state_->life().over(); ++s) {
     Send(1, {.begun = 101, .broken_group = "rank 0 is gone"});
-    for (int p = 0; p < 15 && state_->wants_new_plan(); ++p) PassHeard();
+    for (int p = 0; p < 15 && state_->plans().wants_new(); ++p) PassHeard();
   }
   EXPECT_EQ(state_->life().phase(), v1::JOB_PHASE_FAILED);
 }
@@ -116,15 +116,15 @@ TEST_F(JobStateGroupsTest, StepsThatAreComputedAgainAreProgress) {
 TEST_F(JobStateGroupsTest, StepsBeforeALossAreProgress) {
   RunGroup(2);
   Send(0, {.begun = 25, .broken_group = "rank 1 is gone"});
-  for (int p = 0; p < 15 && state_->wants_new_plan(); ++p) PassHeard();
+  for (int p = 0; p < 15 && state_->plans().wants_new(); ++p) PassHeard();
   ASSERT_EQ(state_->plan()->epoch(), 2u);
   for (int64_t step = 1; step <= 200; ++step) {
     Send(0, {.begun = step});
     PassHeard();
   }
-  state_->MemberLost(v1::ROLE_WORKER, 1, /*pid=*/7, "killed", now_);
+  state_->losses().MemberLost(v1::ROLE_WORKER, 1, /*pid=*/7, "killed", now_);
   workers_[1] = Join(v1::ROLE_WORKER, "w1-again");
-  for (int p = 0; p < 15 && state_->wants_new_plan(); ++p) PassHeard();
+  for (int p = 0; p < 15 && state_->plans().wants_new(); ++p) PassHeard();
   ASSERT_EQ(state_->plan()->epoch(), 3u);
   Send(0, {.broken_group = "rank 1 is gone"});
   EXPECT_FALSE(state_->life().over()) << state_->life().message();

@@ -60,7 +60,8 @@ TEST_F(JobStateTest, LostWorkersPlaceWaitsAndThenFailsTheJob) {
 
 TEST_F(JobStateTest, AnotherProcessTakesALostWorkersPlaceAndThePlanStays) {
   Run(2);
-  EXPECT_EQ(state_->MemberLost(v1::ROLE_WORKER, 1, /*pid=*/7, "killed", now_),
+  EXPECT_EQ(state_->losses().MemberLost(v1::ROLE_WORKER, 1, /*pid=*/7, "killed",
+                                        now_),
             LossVerdict::kReplace);
   const auto before = workers_[1].incarnation();
   workers_[1] = Join(v1::ROLE_WORKER, "other");
@@ -68,7 +69,7 @@ TEST_F(JobStateTest, AnotherProcessTakesALostWorkersPlaceAndThePlanStays) {
   EXPECT_GT(workers_[1].incarnation(), before);
   EXPECT_EQ(state_->WaitsFor(now_).text(), "");
   EXPECT_EQ(state_->plan()->epoch(), 1u);
-  EXPECT_EQ(state_->workers_lost(), 1u);
+  EXPECT_EQ(state_->losses().workers_lost(), 1u);
   EXPECT_THAT(state_->TakeNotices(),
               ElementsAre(HasSubstr("was lost, last heard at step 0: killed"),
                           "worker 1 (node-other, pid 7) takes its place"));
@@ -80,11 +81,11 @@ TEST_F(JobStateTest, APlanSaysWhichHoldersOfItsRanksCount) {
   EXPECT_THAT(state_->plan()->incarnations(),
               ElementsAre(workers_[0].incarnation(), workers_[1].incarnation(),
                           workers_[2].incarnation()));
-  state_->MemberLost(v1::ROLE_WORKER, 1, /*pid=*/7, "killed", now_);
-  state_->MemberLost(v1::ROLE_WORKER, 2, /*pid=*/7, "killed", now_);
+  state_->losses().MemberLost(v1::ROLE_WORKER, 1, /*pid=*/7, "killed", now_);
+  state_->losses().MemberLost(v1::ROLE_WORKER, 2, /*pid=*/7, "killed", now_);
   const v1::RegisterResponse next = Join(v1::ROLE_WORKER, "other");
   ASSERT_EQ(next.index(), 1u);
-  state_->MemberLost(v1::ROLE_SERVER, 0, /*pid=*/7, "killed", now_);
+  state_->losses().MemberLost(v1::ROLE_SERVER, 0, /*pid=*/7, "killed", now_);
   Join(v1::ROLE_SERVER, "another");
   ASSERT_EQ(state_->plan()->epoch(), 2u);
   EXPECT_THAT(state_->plan()->incarnations(),
@@ -96,7 +97,7 @@ TEST_F(JobStateTest, AWorkerThatLeavesFreesItsPlaceAtOnce) {
   Run(2);
   Send(1, {.begun = 12, .last_step = 12});
   Send(1, {.begun = 12, .last_step = 12, .leaving = "it got SIGTERM"});
-  EXPECT_EQ(state_->workers_lost(), 1u);
+  EXPECT_EQ(state_->losses().workers_lost(), 1u);
   workers_[1] = Join(v1::ROLE_WORKER, "spare");
   EXPECT_EQ(workers_[1].index(), 1u);
   EXPECT_EQ(state_->plan()->epoch(), 1u);
@@ -110,7 +111,7 @@ TEST_F(JobStateTest, AWorkerThatLeavesFreesItsPlaceAtOnce) {
 TEST_F(JobStateTest, AShrinkingJobGivesALostRankToTheLeastLoadedWorker) {
   on_worker_loss_ = v1::WORKER_LOSS_SHRINK;
   Run(3);
-  EXPECT_EQ(state_->MemberLost(v1::ROLE_WORKER, 0, 7, "killed", now_),
+  EXPECT_EQ(state_->losses().MemberLost(v1::ROLE_WORKER, 0, 7, "killed", now_),
             LossVerdict::kGoesOn);
   EXPECT_THAT(Send(1, {}).adopt_ranks(), ElementsAre(0));
   EXPECT_THAT(Send(2, {}).adopt_ranks(), ElementsAre());
@@ -125,18 +126,19 @@ TEST_F(JobStateTest, AProcessWhoseRankIsTakenOverIsNotMissed) {
   Run(2);
   LetTheLeaseOfWorker0RunOut();
   workers_[0] = Join(v1::ROLE_WORKER, "adopter", "node-w1");
-  EXPECT_EQ(state_->MemberLost(v1::ROLE_WORKER, 0, /*pid=*/0, "killed", now_),
+  EXPECT_EQ(state_->losses().MemberLost(v1::ROLE_WORKER, 0, /*pid=*/0, "killed",
+                                        now_),
             LossVerdict::kGoesOn);
   EXPECT_FALSE(state_->life().over());
-  EXPECT_EQ(state_->workers_lost(), 1u);
+  EXPECT_EQ(state_->losses().workers_lost(), 1u);
 }
 
 TEST_F(JobStateTest, TheLastWorkerOfAShrinkingJobIsReplaced) {
   on_worker_loss_ = v1::WORKER_LOSS_SHRINK;
   Run(2);
-  EXPECT_EQ(state_->MemberLost(v1::ROLE_WORKER, 0, 7, "killed", now_),
+  EXPECT_EQ(state_->losses().MemberLost(v1::ROLE_WORKER, 0, 7, "killed", now_),
             LossVerdict::kGoesOn);
-  EXPECT_EQ(state_->MemberLost(v1::ROLE_WORKER, 1, 7, "killed", now_),
+  EXPECT_EQ(state_->losses().MemberLost(v1::ROLE_WORKER, 1, 7, "killed", now_),
             LossVerdict::kReplace);
   workers_[0] = Join(v1::ROLE_WORKER, "another");
   Pass(1);
@@ -147,12 +149,12 @@ TEST_F(JobStateTest, TheLastWorkerOfAShrinkingJobIsReplaced) {
 TEST_F(JobStateTest, AProcessIsLostWithTheRanksThatItHasTakenOver) {
   on_worker_loss_ = v1::WORKER_LOSS_SHRINK;
   Run(2);
-  EXPECT_EQ(state_->MemberLost(v1::ROLE_WORKER, 0, 7, "killed", now_),
+  EXPECT_EQ(state_->losses().MemberLost(v1::ROLE_WORKER, 0, 7, "killed", now_),
             LossVerdict::kGoesOn);
   workers_[0] = Join(v1::ROLE_WORKER, "adopter", "node-w1");
-  EXPECT_EQ(state_->MemberLost(v1::ROLE_WORKER, 1, 7, "killed", now_),
+  EXPECT_EQ(state_->losses().MemberLost(v1::ROLE_WORKER, 1, 7, "killed", now_),
             LossVerdict::kReplace);
-  EXPECT_EQ(state_->workers_lost(), 3u);
+  EXPECT_EQ(state_->losses().workers_lost(), 3u);
   workers_[0] = Join(v1::ROLE_WORKER, "another");
   Pass(1);
   EXPECT_THAT(Send(0, {}).adopt_ranks(), ElementsAre(1));
@@ -165,9 +167,9 @@ TEST_F(JobStateTest, WhoHasTakenARankOverIsNotLostWithItsLauncher) {
   Run(2);
   LetTheLeaseOfWorker0RunOut();
   workers_[0] = Join(v1::ROLE_WORKER, "adopter", "node-w1");
-  EXPECT_EQ(state_->MemberLost(v1::ROLE_WORKER, 0, 7, "killed", now_),
+  EXPECT_EQ(state_->losses().MemberLost(v1::ROLE_WORKER, 0, 7, "killed", now_),
             LossVerdict::kGoesOn);
-  EXPECT_EQ(state_->workers_lost(), 1u);
+  EXPECT_EQ(state_->losses().workers_lost(), 1u);
   EXPECT_EQ(state_->WaitsFor(now_).text(), "");
 }
 
@@ -175,18 +177,18 @@ TEST_F(JobStateTest, WhoHasTakenARankOverIsNotLostWithItsLauncher) {
 TEST_F(JobStateTest, ProcessesOfDifferentHostsAreDifferent) {
   on_worker_loss_ = v1::WORKER_LOSS_SHRINK;
   Run(4);
-  state_->MemberLost(v1::ROLE_WORKER, 0, 7, "killed", now_);
+  state_->losses().MemberLost(v1::ROLE_WORKER, 0, 7, "killed", now_);
   EXPECT_THAT(Send(1, {}).adopt_ranks(), ElementsAre(0));
   workers_[0] = Join(v1::ROLE_WORKER, "adopter", "node-w1");
-  state_->MemberLost(v1::ROLE_WORKER, 3, 7, "killed", now_);
+  state_->losses().MemberLost(v1::ROLE_WORKER, 3, 7, "killed", now_);
   EXPECT_THAT(Send(2, {}).adopt_ranks(), ElementsAre(3));
 }
 
 TEST_F(JobStateTest, ALostServerTakesEverybodyBackToTheCheckpoint) {
   Run(2);
   Send(0, {.begun = 25});
-  state_->SetRestorePoint(20, "/checkpoints/step-20");
-  EXPECT_EQ(state_->MemberLost(v1::ROLE_SERVER, 0, 7, "killed", now_),
+  state_->plans().SetRestorePoint(20, "/checkpoints/step-20");
+  EXPECT_EQ(state_->losses().MemberLost(v1::ROLE_SERVER, 0, 7, "killed", now_),
             LossVerdict::kReplace);
   EXPECT_EQ(state_->plan()->epoch(), 1u) << "the place is empty";
   Join(v1::ROLE_SERVER, "t");
@@ -212,7 +214,7 @@ TEST_F(JobStateTest, WhatIsSaidOfAnEarlierPlanEndsNothing) {
   late.set_incarnation(workers_[0].incarnation());
   late.set_plan_epoch(1);
   late.set_finished(true);
-  state_->MemberLost(v1::ROLE_SERVER, 0, 7, "killed", now_);
+  state_->losses().MemberLost(v1::ROLE_SERVER, 0, 7, "killed", now_);
   Join(v1::ROLE_SERVER, "t");
   ASSERT_EQ(state_->plan()->epoch(), 2u);
   EXPECT_EQ(state_->Apply(late, 0, 100).plan_epoch(), 2u);
@@ -234,7 +236,7 @@ TEST_F(JobStateTest, AServerThatComesBackToItsAddressReplacesItself) {
   now_ += kSecond;  // ten heartbeats are missing; the lease lasts ten seconds
   ASSERT_TRUE(state_->Register(request, now_).ok());
   EXPECT_EQ(state_->plan()->epoch(), 2u);
-  EXPECT_EQ(state_->servers_lost(), 1u);
+  EXPECT_EQ(state_->losses().servers_lost(), 1u);
 }
 
 TEST_F(JobStateTest, FinishedWorkerMayLeaveButIsWantedAfterAServersLoss) {
@@ -245,20 +247,22 @@ TEST_F(JobStateTest, FinishedWorkerMayLeaveButIsWantedAfterAServersLoss) {
     Pass(1);
     BeatServer();
   }
-  EXPECT_EQ(state_->workers_lost(), 0u);
-  state_->MemberLost(v1::ROLE_SERVER, 0, 7, "killed", now_);
+  EXPECT_EQ(state_->losses().workers_lost(), 0u);
+  state_->losses().MemberLost(v1::ROLE_SERVER, 0, 7, "killed", now_);
   Join(v1::ROLE_SERVER, "t");
   EXPECT_FALSE(state_->membership().AllWorkersFinished());
-  EXPECT_EQ(state_->workers_lost(), 1u);
+  EXPECT_EQ(state_->losses().workers_lost(), 1u);
 }
 
 TEST_F(JobStateTest, CoordinatorThatWasAwayItselfBlamesNobody) {
   Run(1);
   state_->Tick(now_ = kSecond);
   state_->Tick(now_ = 300 * kSecond);  // stopped and continued
-  EXPECT_EQ(state_->workers_lost() + state_->servers_lost(), 0u);
+  EXPECT_EQ(state_->losses().workers_lost() + state_->losses().servers_lost(),
+            0u);
   Pass(11);
-  EXPECT_EQ(state_->workers_lost() + state_->servers_lost(), 2u)
+  EXPECT_EQ(state_->losses().workers_lost() + state_->losses().servers_lost(),
+            2u)
       << "later it may again";
 }
 

@@ -40,10 +40,10 @@ TEST_F(JobStateProgramTest, TheJobEndsAtTheStepAtWhichAllProgramsHaveEnded) {
   Finish(0, 7);
   Finish(1, 7);
   EXPECT_TRUE(state_->membership().AllWorkersFinished());
-  EXPECT_EQ(state_->final_step(), 7);
+  EXPECT_EQ(state_->steps().final_step(), 7);
   state_->life().MarkDone();
   EXPECT_EQ(state_->life().phase(), v1::JOB_PHASE_DONE);
-  EXPECT_FALSE(state_->stop().by_person());  // nobody has stopped it
+  EXPECT_FALSE(state_->steps().stop().by_person());  // nobody has stopped it
 }
 
 TEST_F(JobStateProgramTest, ARankThatHasBegunALaterStepMovesTheEnd) {
@@ -57,14 +57,14 @@ TEST_F(JobStateProgramTest, AKnownNumberOfStepsMayEndEarlyTheSameWay) {
   Run(2);
   End(0, 40);
   EXPECT_EQ(End(1, 40).stop_step(), 40);
-  EXPECT_FALSE(state_->stop().by_person());
+  EXPECT_FALSE(state_->steps().stop().by_person());
 }
 
 TEST_F(JobStateProgramTest, WhoAsksFirstDecidesWhetherTheJobWasStopped) {
   RunOpen(1);
-  state_->RequestStop();
+  state_->steps().RequestStop();
   EXPECT_EQ(End(0, 3).stop_step(), 3);
-  EXPECT_TRUE(state_->stop().by_person());
+  EXPECT_TRUE(state_->steps().stop().by_person());
 }
 
 TEST_F(JobStateProgramTest, ASuccessorKnowsThatTheProgramHasEnded) {
@@ -74,8 +74,8 @@ TEST_F(JobStateProgramTest, ASuccessorKnowsThatTheProgramHasEnded) {
   const v1::CoordinatorState kept = state_->Save();
   const JobState::Options options = state_->options();
   state_.emplace(options, kept, now_);
-  EXPECT_EQ(state_->final_step(), 5);
-  EXPECT_FALSE(state_->stop().by_person());
+  EXPECT_EQ(state_->steps().final_step(), 5);
+  EXPECT_FALSE(state_->steps().stop().by_person());
 }
 
 TEST_F(JobStateProgramTest, AHeartbeatOfAnEarlierPlanEndsNothing) {

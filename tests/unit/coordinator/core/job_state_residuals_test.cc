@@ -18,16 +18,16 @@ class JobStateResidualsTest : public JobStateTest {
   JobStateResidualsTest() { error_feedback_ = true; }
 
   LossVerdict Kill(v1::Role role, uint32_t index) {
-    return state_->MemberLost(role, index, /*pid=*/7, "killed", now_);
+    return state_->losses().MemberLost(role, index, /*pid=*/7, "killed", now_);
   }
 };
 
 TEST_F(JobStateResidualsTest, ALostWorkerTakesEverybodyBackToTheCheckpoint) {
   Run(2);
   Send(1, {.begun = 25});
-  state_->SetRestorePoint(20, "/checkpoints/step-20");
+  state_->plans().SetRestorePoint(20, "/checkpoints/step-20");
   EXPECT_EQ(Kill(v1::ROLE_WORKER, 1), LossVerdict::kReplace);
-  EXPECT_TRUE(state_->wants_new_plan());
+  EXPECT_TRUE(state_->plans().wants_new());
   EXPECT_EQ(state_->plan()->epoch(), 1u) << "the place is empty";
   workers_[1] = Join(v1::ROLE_WORKER, "other");
   ASSERT_EQ(state_->plan()->epoch(), 2u);
@@ -115,12 +115,12 @@ TEST_F(JobStateResidualsTest, ARankThatIsTakenOverGoesBackToo) {
 
 TEST_F(JobStateResidualsTest, ASuccessorStillWantsTheNewPlan) {
   Run(2);
-  state_->SetRestorePoint(20, "/checkpoints/step-20");
+  state_->plans().SetRestorePoint(20, "/checkpoints/step-20");
   Kill(v1::ROLE_WORKER, 1);
   const v1::CoordinatorState saved = state_->Save();
   const JobState::Options options = state_->options();
   state_.emplace(options, saved, now_);
-  EXPECT_TRUE(state_->wants_new_plan());
+  EXPECT_TRUE(state_->plans().wants_new());
   workers_[1] = Join(v1::ROLE_WORKER, "other");
   ASSERT_EQ(state_->plan()->epoch(), 2u);
   EXPECT_EQ(state_->plan()->start_step(), 20);
@@ -130,7 +130,7 @@ TEST_F(JobStateResidualsTest, ASuccessorStillWantsTheNewPlan) {
 TEST_F(JobStateResidualsTest, NoGroupBreaks) {
   Run(2);
   Send(0, {.begun = 5, .broken_group = "a message without meaning"});
-  EXPECT_FALSE(state_->wants_new_plan());
+  EXPECT_FALSE(state_->plans().wants_new());
 }
 
 // The job's steps depend on timing, so that the residual may as well be zero.
@@ -138,7 +138,7 @@ TEST_F(JobStateResidualsTest, AWorkerBesideBackupWorkersIsReplacedAlone) {
   backup_workers_ = 1;
   Run(2);
   Kill(v1::ROLE_WORKER, 1);
-  EXPECT_FALSE(state_->wants_new_plan());
+  EXPECT_FALSE(state_->plans().wants_new());
   workers_[1] = Join(v1::ROLE_WORKER, "other");
   EXPECT_EQ(state_->plan()->epoch(), 1u);
 }

@@ -53,13 +53,13 @@ TEST_F(JobStateSavingTest, EveryChangeOfAJobWithServersIsNoticed) {
   inputs.set_no_preprocessing("too large");
   ASSERT_TRUE(state_->DeclareModel(inputs, now_).ok());
   Check("rank 0 declares its inputs");
-  state_->SetRestorePoint(20, "/checkpoints/step-20");
+  state_->plans().SetRestorePoint(20, "/checkpoints/step-20");
   Check("a checkpoint is complete");
   LetTheLeaseOfWorker0RunOut();
   Check("a worker is lost");
   workers_[0] = Join(v1::ROLE_WORKER, "another");
   Check("it is replaced");
-  state_->MemberLost(v1::ROLE_SERVER, 0, /*pid=*/7, "killed", now_);
+  state_->losses().MemberLost(v1::ROLE_SERVER, 0, /*pid=*/7, "killed", now_);
   Check("a server is lost");
   server_ = Join(v1::ROLE_SERVER, "t");
   Check("a new plan is published");
@@ -67,7 +67,7 @@ TEST_F(JobStateSavingTest, EveryChangeOfAJobWithServersIsNoticed) {
   Check("a worker finishes");
   state_->GoBack(10, "/checkpoints/step-10", "damaged");
   Check("all go back");
-  state_->RequestStop();
+  state_->steps().RequestStop();
   Check("a stop is requested");
   for (int w : {0, 1}) Send(w, {.begun = 30, .paused = true});
   Check("the step is settled");

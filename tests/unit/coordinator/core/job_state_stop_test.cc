@@ -17,8 +17,8 @@ TEST_F(JobStateTest, AStopThatTheWholeGroupDoesNotOutliveKeepsItsFurthestStep) {
   RunGroup(2);
   Send(0, {.begun = 5});
   Send(1, {.begun = 9});
-  state_->RequestStop();
-  state_->MemberLost(v1::ROLE_WORKER, 0, 7, "killed", now_);
+  state_->steps().RequestStop();
+  state_->losses().MemberLost(v1::ROLE_WORKER, 0, 7, "killed", now_);
   workers_[0] = Join(v1::ROLE_WORKER, "again", "node-w0");
   workers_[1] = Join(v1::ROLE_WORKER, "again as well", "node-w0");
   ASSERT_EQ(state_->plan()->epoch(), 2u);
@@ -47,7 +47,7 @@ TEST_F(JobStateTest, AllStopAtTheHighestStepThatAnyHasBegun) {
   Send(0, {.begun = 5});
   Send(1, {.begun = 6});
   Send(2, {.begun = 5});
-  state_->RequestStop();
+  state_->steps().RequestStop();
   EXPECT_FALSE(Send(0, {.begun = 5, .paused = true}).has_stop_step());
   EXPECT_FALSE(Send(1, {.begun = 6, .paused = true}).has_stop_step());
   EXPECT_EQ(Send(2, {.begun = 5, .paused = true}).stop_step(), 6);
@@ -58,7 +58,7 @@ TEST_F(JobStateTest, AllStopAtTheHighestStepThatAnyHasBegun) {
 TEST_F(JobStateTest, AJobOfRoundsStopsAtTheEndOfOne) {
   period_ = 8;
   Run(2);
-  state_->RequestStop();
+  state_->steps().RequestStop();
   Send(0, {.begun = 17, .paused = true});
   EXPECT_EQ(Send(1, {.begun = 18, .paused = true}).stop_step(), 24);
 }
@@ -66,7 +66,7 @@ TEST_F(JobStateTest, AJobOfRoundsStopsAtTheEndOfOne) {
 TEST_F(JobStateTest, TheLastRoundEndsWithTheJob) {
   period_ = 8;
   Run(2);  // 100 steps
-  state_->RequestStop();
+  state_->steps().RequestStop();
   Send(0, {.begun = 97, .paused = true});
   EXPECT_EQ(Send(1, {.begun = 98, .paused = true}).stop_step(), 100);
 }
@@ -75,7 +75,7 @@ TEST_F(JobStateTest, StepBegunBetweenRequestAndPauseCounts) {
   Run(2);
   Send(0, {.begun = 5});
   Send(1, {.begun = 5});
-  state_->RequestStop();
+  state_->steps().RequestStop();
   Send(0, {.begun = 5, .paused = true});
   // Worker 1 had not heard yet and began two more.
   EXPECT_FALSE(Send(1, {.begun = 7, .paused = false}).has_stop_step());
@@ -84,7 +84,7 @@ TEST_F(JobStateTest, StepBegunBetweenRequestAndPauseCounts) {
 
 TEST_F(JobStateTest, LateCopyOfAnOldHeartbeatTurnsNothingBack) {
   Run(2);
-  state_->RequestStop();
+  state_->steps().RequestStop();
   Send(0, {.begun = 9, .paused = true});
   Send(0, {.begun = 3, .paused = false});  // sent before, delivered after
   EXPECT_EQ(Send(1, {.begun = 8, .paused = true}).stop_step(), 9);
@@ -92,9 +92,9 @@ TEST_F(JobStateTest, LateCopyOfAnOldHeartbeatTurnsNothingBack) {
 
 TEST_F(JobStateTest, StopStepNeverChangesOnceItIsKnown) {
   Run(1);
-  state_->RequestStop();
+  state_->steps().RequestStop();
   EXPECT_EQ(Send(0, {.begun = 4, .paused = true}).stop_step(), 4);
-  state_->RequestStop();
+  state_->steps().RequestStop();
   EXPECT_EQ(Send(0, {.begun = 5, .paused = true}).stop_step(), 4);
 }
 
@@ -102,7 +102,7 @@ TEST_F(JobStateTest, FinishedWorkerCountsAsPausedAtItsEnd) {
   Run(2);
   Send(0, {.begun = 100, .finished = true, .last_step = 100});
   Send(1, {.begun = 99});
-  state_->RequestStop();
+  state_->steps().RequestStop();
   EXPECT_EQ(Send(1, {.begun = 99, .paused = true}).stop_step(), 100);
   Send(1, {.begun = 100, .finished = true, .last_step = 100});
   EXPECT_TRUE(state_->membership().AllWorkersFinished());
@@ -111,7 +111,7 @@ TEST_F(JobStateTest, FinishedWorkerCountsAsPausedAtItsEnd) {
 
 TEST_F(JobStateTest, StopBeforeAnyStepStopsAtZero) {
   Run(1);
-  state_->RequestStop();
+  state_->steps().RequestStop();
   const v1::HeartbeatResponse orders = Send(0, {.begun = 0, .paused = true});
   ASSERT_TRUE(orders.has_stop_step());
   EXPECT_EQ(orders.stop_step(), 0);
@@ -121,7 +121,7 @@ TEST_F(JobStateTest, StopBeforeAnyStepStopsAtZero) {
 
 TEST_F(JobStateTest, WorkerMustStopAtTheCommonStep) {
   Run(1);
-  state_->RequestStop();
+  state_->steps().RequestStop();
   Send(0, {.begun = 4, .paused = true});
   Send(0, {.begun = 4, .finished = true, .last_step = 3});
   EXPECT_EQ(state_->life().message(),
@@ -132,8 +132,8 @@ TEST_F(JobStateTest, WorkerMustStopAtTheCommonStep) {
 TEST_F(JobStateTest, AStopAfterARollbackIsNoEarlierThanAnyStepBegunBefore) {
   Run(2);
   Send(0, {.begun = 12});
-  state_->RequestStop();
-  state_->MemberLost(v1::ROLE_SERVER, 0, 7, "killed", now_);
+  state_->steps().RequestStop();
+  state_->losses().MemberLost(v1::ROLE_SERVER, 0, 7, "killed", now_);
   Join(v1::ROLE_SERVER, "t");
   ASSERT_EQ(state_->plan()->epoch(), 2u);
   Send(0, {.begun = 0, .paused = true});
@@ -146,8 +146,8 @@ TEST_F(JobStateTest, AStopAfterARollbackIsNoEarlierThanAnyStepBegunBefore) {
 // A heartbeat of the earlier plan that comes after the rollback brings reports.
 TEST_F(JobStateTest, ALateHeartbeatOfTheEarlierPlanCountsForTheStop) {
   Run(1);
-  state_->RequestStop();
-  state_->MemberLost(v1::ROLE_SERVER, 0, 7, "killed", now_);
+  state_->steps().RequestStop();
+  state_->losses().MemberLost(v1::ROLE_SERVER, 0, 7, "killed", now_);
   Join(v1::ROLE_SERVER, "t");
   ASSERT_EQ(state_->plan()->epoch(), 2u);
   v1::HeartbeatRequest late;
@@ -161,14 +161,14 @@ TEST_F(JobStateTest, ALateHeartbeatOfTheEarlierPlanCountsForTheStop) {
 
 TEST_F(JobStateTest, AStopThatIsSettledIsKeptForASuccessor) {
   Run(2);
-  state_->RequestStop();
+  state_->steps().RequestStop();
   Send(0, {.begun = 6, .paused = true});
   EXPECT_EQ(Send(1, {.begun = 4, .paused = true}).stop_step(), 6);
   Send(0, {.begun = 6, .finished = true, .last_step = 6});
   const v1::CoordinatorState kept = state_->Save();
   const JobState::Options options = state_->options();
   state_.emplace(options, kept, now_);
-  EXPECT_EQ(state_->final_step(), 6);
+  EXPECT_EQ(state_->steps().final_step(), 6);
   EXPECT_EQ(Send(1, {.begun = 4, .paused = true}).stop_step(), 6);
 }
 
@@ -180,15 +180,15 @@ TEST_F(JobStateTest, ASuccessorStopsNoEarlierThanWhoHasFinished) {
   const v1::CoordinatorState kept = state_->Save();
   const JobState::Options options = state_->options();
   state_.emplace(options, kept, now_);
-  state_->RequestStop();
+  state_->steps().RequestStop();
   EXPECT_EQ(Send(1, {.begun = 97, .paused = true}).stop_step(), 100);
 }
 
 TEST_F(JobStateTest, StopBeforeTheJobRunsEndsIt) {
   Open(1, 1);
-  state_->RequestStop();
+  state_->steps().RequestStop();
   EXPECT_EQ(state_->life().phase(), v1::JOB_PHASE_FAILED);
-  EXPECT_TRUE(state_->stop().by_person());
+  EXPECT_TRUE(state_->steps().stop().by_person());
   EXPECT_THAT(state_->life().message(),
               HasSubstr("stopped before the first step"));
 }
@@ -196,7 +196,7 @@ TEST_F(JobStateTest, StopBeforeTheJobRunsEndsIt) {
 TEST_F(JobStateTest, WorkerLostWhileStoppingFailsTheJob) {
   on_worker_loss_ = v1::WORKER_LOSS_FAIL;
   Run(2);
-  state_->RequestStop();
+  state_->steps().RequestStop();
   for (int i = 0; i < 11; ++i) {
     Pass(1);
     BeatServer();

@@ -142,21 +142,23 @@ TEST_F(JobStateTest, AProcessKilledBeforeTheJobRunsIsReplacedAtOnce) {
   Open(1, 2);
   Join(v1::ROLE_SERVER, "s");
   const auto worker = Join(v1::ROLE_WORKER, "w");
-  EXPECT_EQ(state_->MemberLost(v1::ROLE_SERVER, 0, /*pid=*/7, "killed", now_),
+  EXPECT_EQ(state_->losses().MemberLost(v1::ROLE_SERVER, 0, /*pid=*/7, "killed",
+                                        now_),
             LossVerdict::kReplace);
   EXPECT_EQ(state_->Missing(), "server 0, worker 1, the model");
   EXPECT_EQ(Join(v1::ROLE_SERVER, "t").index(), 0u);
-  EXPECT_EQ(state_->MemberLost(v1::ROLE_WORKER, 1, /*pid=*/0, "killed", now_),
+  EXPECT_EQ(state_->losses().MemberLost(v1::ROLE_WORKER, 1, /*pid=*/0, "killed",
+                                        now_),
             LossVerdict::kReplace)
       << "it had not registered";
-  EXPECT_EQ(state_->workers_lost(), 0u);
+  EXPECT_EQ(state_->losses().workers_lost(), 0u);
 }
 
 TEST_F(JobStateTest, AWorkerKilledBeforeTheJobRunsEndsAJobThatSaysSo) {
   on_worker_loss_ = v1::WORKER_LOSS_FAIL;
   Open(1, 1);
   Join(v1::ROLE_WORKER, "w");
-  EXPECT_EQ(state_->MemberLost(v1::ROLE_WORKER, 0, 7, "killed", now_),
+  EXPECT_EQ(state_->losses().MemberLost(v1::ROLE_WORKER, 0, 7, "killed", now_),
             LossVerdict::kFatal);
 }
 

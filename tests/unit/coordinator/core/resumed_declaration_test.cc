@@ -130,7 +130,7 @@ TEST_F(JobStateCourseTest, ARankMayAddToTheCourseButNotChangeIt) {
 TEST_F(JobStateCourseTest, AMemberThatJoinsAndTheNextCoordinatorLearnIt) {
   Run(2);
   TRIBUTARY_ASSERT_OK(DeclareCourse(0, WithBatchesOf12()));
-  state_->MemberLost(v1::ROLE_WORKER, 1, /*pid=*/7, "killed", now_);
+  state_->losses().MemberLost(v1::ROLE_WORKER, 1, /*pid=*/7, "killed", now_);
   const v1::RegisterResponse place = Join(v1::ROLE_WORKER, "other");
   ASSERT_TRUE(CourseFromProto(place.course()).ok());
   EXPECT_EQ(CourseFromProto(place.course())->StepsOf(2), 13);

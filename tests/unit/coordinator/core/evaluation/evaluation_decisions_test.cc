@@ -84,8 +84,8 @@ TEST_F(EvaluationDecisionsTest, StopsAfterSoManyWithoutABetterOne) {
   EXPECT_FALSE(Answer(10)->has_stop_step());
   Evaluate(12, .7);
   EXPECT_EQ(Answer(12)->stop_step(), 12);
-  EXPECT_EQ(state_->final_step(), 12);
-  EXPECT_FALSE(state_->stop().by_person());
+  EXPECT_EQ(state_->steps().final_step(), 12);
+  EXPECT_FALSE(state_->steps().stop().by_person());
   EXPECT_EQ(state_->TakeNotices().back(),
             "stops after step 12: 2 evaluations without a better accuracy; the "
             "best, 0.7, was after step 8");
@@ -144,7 +144,7 @@ TEST_F(EvaluationDecisionsTest, TheBestOfAnotherBasisDoesNotCount) {
     EXPECT_EQ(decisions_->best().step().has_value(), basis != 8) << basis;
     Evaluate(12, .5);
     EXPECT_EQ(decisions_->best().value(), basis == 8 ? .5 : .9) << basis;
-    EXPECT_EQ(state_->stop().stopped_early(), basis != 8) << basis;
+    EXPECT_EQ(state_->steps().stop().stopped_early(), basis != 8) << basis;
   }
   SavedEvaluations after;
   decisions_->Save(8, &after);

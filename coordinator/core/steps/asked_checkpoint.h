@@ -6,7 +6,7 @@
 
 #include "absl/types/span.h"
 #include "coordinator/core/members/membership.h"
-#include "coordinator/core/stop_step.h"
+#include "coordinator/core/steps/stop_step.h"
 #include "tributary/v1/coordinator_state.pb.h"
 
 namespace tributary {
