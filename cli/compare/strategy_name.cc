@@ -44,6 +44,8 @@ bool ApplyParameterServer(const Words& arguments, StrategyChoice* choice) {
       sync = "async";
     } else if (arguments[0] == "ssp" && numbered) {
       sync = absl::StrFormat("{ssp: {staleness: %d}}", number);
+    } else if (arguments == Words{"delayed"}) {
+      sync = "{bsp: {delay: 1}}";
     } else if (arguments[0] == "local_sgd" && numbered) {
       sync = absl::StrFormat("{local_sgd: {period: %d}}", number);
     } else {
@@ -103,7 +105,7 @@ bool ApplyPipelineParallel(const Words& arguments, StrategyChoice* choice) {
 
 constexpr Kind kKinds[] = {
     {"parameter_server",
-     "parameter_server[:bsp|:ssp:STALENESS|:async|:local_sgd:PERIOD]",
+     "parameter_server[:bsp|:delayed|:ssp:STALENESS|:async|:local_sgd:PERIOD]",
      "servers average and update; bsp unless said", false,
      ApplyParameterServer},
     {"all_reduce", "all_reduce[:sharded]",
@@ -208,6 +210,7 @@ std::string SyncName(const v1::SyncSpec& sync) {
     case v1::SyncSpec::kLocalSgd:
       return absl::StrCat(":local_sgd:", sync.local_sgd().period());
     case v1::SyncSpec::kBsp:
+      return sync.bsp().delay() > 0 ? ":delayed" : "";
     case v1::SyncSpec::KIND_NOT_SET:
       break;
   }

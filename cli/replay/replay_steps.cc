@@ -54,11 +54,13 @@ class TemporaryFolder {
 };
 
 // Whether data_parallel computes the same bits as this strategy: on the CPU the
-// ranks add their gradients in rank order in both cases.
+// ranks add their gradients in rank order in both cases, at the newest weights
+// if there is no delay.
 bool FitsOneProcess(const RecordedRun& run) {
   const v1::StrategySpec& strategy = run.job.strategy();
   const Strategy what = StrategyOf(run.job);
-  return run.OnCpu() && what.mesh().model_size() == 1 &&
+  return run.OnCpu() && SyncTraitsOf(run.job).delay == 0 &&
+         what.mesh().model_size() == 1 &&
          strategy.parameter_server().wire() == v1::WIRE_FORMAT_FLOAT32 &&
          strategy.parameter_server().weights_wire() == v1::WIRE_FORMAT_FLOAT32;
 }

@@ -56,6 +56,7 @@ struct Strategy {
   // Each step adds the gradients of all ranks, so the weights after it do not
   // depend on timing. False for some policies of kParameterServer.
   bool bulk_synchronous = true;
+  int delay = 0;              // SyncTraits::delay
   uint64_t bucket_bytes = 0;  // 0: PartitionPlan::DefaultBucketBytes
   uint64_t first_bucket_bytes = kFirstBucketBytes;  // not of kParameterServer
   // Bytes of one gradient element in a message to a server.

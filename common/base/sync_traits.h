@@ -21,6 +21,9 @@ struct SyncTraits {
   // changed after every `period` steps: servers have no weights in between.
   bool updates_locally = false;
   int64_t period = 1;
+  // By how many steps the weights are late at which gradients are computed:
+  // exactly this many, in every step that has so many before it.
+  int64_t delay = 0;
 
   // True if all workers have equal weights after each step, whatever the
   // timing.

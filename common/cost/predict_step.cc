@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "common/cost/check_cost_inputs.h"
 #include "common/cost/exchange_times.h"
 #include "common/cost/link.h"
@@ -209,16 +210,14 @@ StepModel::Run StepModel::Simulate(const ClusterShape& cluster,
       static_cast<double>(in.accumulation - 1) * run.pipeline.end_seconds;
   const double computed = begin + run.pipeline.end_seconds;
   std::vector<RankGradients> ranks = Gradients(run.pipeline, times, begin);
-  double inner = 0;
-  if (in.strategy.exchange_every > 1) {
-    // Workers take local steps and exchange their change of the weights at the
-    // end.
-    inner = static_cast<double>(in.model->parameter_elements()) * kFloatBytes *
-            (3 + 2 * in.optimizer_states) / update_rate;
-    for (RankGradients& rank : ranks) {
-      std::fill(rank.ready_seconds.begin(), rank.ready_seconds.end(),
-                computed + inner);
-    }
+  // Local steps end with the exchange; with a delay a step begins with it.
+  const bool local = in.strategy.exchange_every > 1;
+  const double inner = !local ? 0
+                              : in.model->parameter_elements() * kFloatBytes *
+                                    (3 + 2 * in.optimizer_states) / update_rate;
+  for (RankGradients& rank : ranks) {
+    if (local) absl::c_fill(rank.ready_seconds, computed + inner);
+    if (in.strategy.delay > 0) absl::c_fill(rank.ready_seconds, 0.0);
   }
   run.exchange = ExchangeTimes(in, replicas_, ranks, update_rate);
   const double exchanged = std::max(run.exchange.end_seconds, computed + inner);
@@ -322,6 +321,7 @@ void StepModel::FillMemory(const Run& run, Prediction* out) const {
       copies += in_.optimizer_states;
     }
     if (s.error_feedback) copies += 1;  // the residual
+    if (s.delay > 0) copies += 3;       // ExchangeMemory
     if (s.exchange == Exchange::kAllReduce ||
         s.exchange == Exchange::kShardedAllReduce) {
       // Holds the parts of a bucket received from other ranks.
@@ -341,13 +341,14 @@ void StepModel::FillMemory(const Run& run, Prediction* out) const {
         std::max(out->worker_memory, in_.compute.process_bytes + bytes);
   }
   if (!s.uses_servers()) return;
-  // Two versions of the weights, one more if they are encoded, the optimizer's
-  // state, and at most every replica's gradient until the step is complete.
+  // Two versions of the weights, one more with a delay or if they are encoded,
+  // the optimizer's state, and at most every replica's gradient until the step
+  // is complete.
   const double held =
       static_cast<double>(model.parameter_elements()) / s.servers * kFloatBytes;
   out->server_memory =
       in_.compute.server_process_bytes +
-      held * (2 + in_.optimizer_states +
+      held * (2 + s.delay + in_.optimizer_states +
               (replicas_ * s.gradient_bytes + s.encoded_weight_bytes()) /
                   kFloatBytes);
 }

@@ -22,10 +22,6 @@ bool HasLocalSgd(const v1::JobSpec& job) {
   return SyncTraitsOf(job).updates_locally;
 }
 
-std::vector<std::string> StatesOf(const v1::JobSpec& job) {
-  return Optimizer(ServerOptimizerOptionsOf(job)).state_names();
-}
-
 bool HasSameRows(const v1::DataSpec& a, const v1::DataSpec& b) {
   return a.train().SerializeAsString() == b.train().SerializeAsString() &&
          a.validation().SerializeAsString() ==
@@ -143,7 +139,16 @@ absl::Status CheckGoesOn(const v1::JobSpec& job, const GoesOnFrom& from) {
         "model.initialize_from"));
   }
   TRIBUTARY_RETURN_IF_ERROR(CheckFrozen(job, from));
-  if (StatesOf(job) != StatesOf(before)) {
+  const int64_t delay = SyncTraitsOf(job).delay;
+  if (has_state && delay != SyncTraitsOf(before).delay) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "strategy.parameter_server.sync.bsp.delay: the checkpoint is of a job "
+        "with delay: ",
+        SyncTraitsOf(before).delay, ", got ", delay,
+        ": keep it, or take the weights alone, by tributary export and "
+        "model.initialize_from"));
+  }
+  if (ServerStatesOf(job) != ServerStatesOf(before)) {
     return absl::FailedPreconditionError(
         "training.optimizer: the checkpoint is of a job whose optimizer keeps "
         "other states: go on with that optimizer, or take the weights alone, "

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "common/base/check.h"
+#include "common/optimizer/optimizer.h"
 #include "common/wire/wire_format.h"
 
 namespace tributary {
@@ -69,6 +70,7 @@ Strategy StrategyOf(const v1::JobSpec& job) {
     strategy.exchange_every = static_cast<int>(std::min<int64_t>(
         StepCountOf(job).steps_an_update, std::numeric_limits<int>::max()));
     strategy.bulk_synchronous = SyncTraitsOf(job).bulk_synchronous();
+    strategy.delay = static_cast<int>(SyncTraitsOf(job).delay);
   }
   return strategy;
 }
@@ -88,6 +90,17 @@ OptimizerOptions ServerOptimizerOptionsOf(const v1::JobSpec& job) {
   options.nesterov = outer.nesterov();
   options.takes_running_averages = true;
   return options;
+}
+
+std::vector<std::string> ServerStatesOf(const v1::JobSpec& job) {
+  return ServerStatesOf(ServerOptimizerOptionsOf(job), SyncTraitsOf(job).delay);
+}
+
+std::vector<std::string> ServerStatesOf(const OptimizerOptions& optimizer,
+                                        int64_t delay) {
+  std::vector<std::string> names = Optimizer(optimizer).state_names();
+  if (delay > 0) names.emplace_back("previous_weights");
+  return names;
 }
 
 ReplacedMean ReplacedMeanOf(const v1::JobSpec& job) {
@@ -115,7 +128,8 @@ SyncTraits SyncTraitsOf(const v1::JobSpec& job) {
       break;
   }
   return {.mode = sync.bsp().backup_workers() > 0 ? ApplyMode::kBackup
-                                                  : ApplyMode::kBulk};
+                                                  : ApplyMode::kBulk,
+          .delay = sync.bsp().delay()};
 }
 
 StepCount StepCountOf(const v1::JobSpec& job) {

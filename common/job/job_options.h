@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "common/base/replaced_mean.h"
 #include "common/base/step_count.h"
@@ -21,6 +23,11 @@ bool CutsLogits(const v1::JobSpec& job);
 // The optimizer that runs on the servers: the outer optimizer with local_sgd,
 // otherwise the job's.
 OptimizerOptions ServerOptimizerOptionsOf(const v1::JobSpec& job);
+// The names of the states that the servers' checkpoints hold beside the
+// weights: that optimizer's and, with a delay, the weights of one step before.
+std::vector<std::string> ServerStatesOf(const v1::JobSpec& job);
+std::vector<std::string> ServerStatesOf(const OptimizerOptions& optimizer,
+                                        int64_t delay);
 
 // Reads strategy.parameter_server.sync. A job without servers gets the traits
 // of bsp.

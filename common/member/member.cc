@@ -21,6 +21,24 @@ namespace {
 constexpr absl::Duration kPlanChunk = absl::Seconds(30);
 constexpr absl::Duration kSilence = absl::Seconds(5);  // reported after this
 
+// Asks `decide` at once and, after before_wait, until it decides.
+template <typename Decide>
+absl::Status Await(Member* member, const Decide& decide,
+                   const Member::BeforeWait& before_wait) {
+  std::optional<absl::Status> decided;
+  bool waits = before_wait == nullptr;
+  const auto ask = [&](MemberState& state, int64_t) {
+    decided = decide(state);
+    return decided || !waits;
+  };
+  member->Follow(ask);
+  if (decided) return *decided;
+  waits = true;
+  TRIBUTARY_RETURN_IF_ERROR(before_wait());
+  member->Follow(ask);
+  return *decided;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Member>> Member::Join(Options options) {
@@ -261,10 +279,6 @@ absl::StatusOr<v1::AwaitEvaluationResponse> Member::AwaitEvaluation(
 
 void Member::Follow(const Decide& decide) {
   absl::MutexLock lock(&mu_);
-  FollowLocked(decide);
-}
-
-void Member::FollowLocked(const Decide& decide) {
   // This wait needs no deadline, because the heartbeats have one.
   while (!decide(state_, options_.clock->NowMicros())) {
     const auto heard = [this, answers = state_.contact().answers()]()
@@ -276,28 +290,18 @@ void Member::FollowLocked(const Decide& decide) {
   }
 }
 
-absl::Status Member::BeginStep(int64_t step) {
-  absl::MutexLock lock(&mu_);
-  if (step <= state_.begun_step()) {
+absl::Status Member::BeginStep(int64_t step, const BeforeWait& before_wait) {
+  const auto begin = [step](MemberState& state) -> std::optional<absl::Status> {
+    if (step > state.begun_step()) return state.TryToBegin(step);
     return absl::InvalidArgumentError(absl::StrCat(
-        "the next step to begin is ", state_.begun_step() + 1, ", got ", step));
-  }
-  std::optional<absl::Status> decided;
-  FollowLocked([&](MemberState& state, int64_t) {
-    decided = state.TryToBegin(step);
-    return decided.has_value();
-  });
-  return *decided;
+        "the next step to begin is ", state.begun_step() + 1, ", got ", step));
+  };
+  return Await(this, begin, before_wait);
 }
 
-absl::Status Member::EndProgram() {
-  absl::MutexLock lock(&mu_);
-  std::optional<absl::Status> decided;
-  FollowLocked([&](MemberState& state, int64_t) {
-    decided = state.TryToEnd();
-    return decided.has_value();
-  });
-  return *decided;
+absl::Status Member::EndProgram(const BeforeWait& before_wait) {
+  const auto end = [](MemberState& state) { return state.TryToEnd(); };
+  return Await(this, end, before_wait);
 }
 
 void Member::ReportStep(const v1::StepReport& report) {

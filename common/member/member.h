@@ -116,15 +116,16 @@ class Member {
   //   Cancelled    the job stops before this step: evaluate, finish, exit 0
   //   FailedPrecondition  there is a new plan: fetch it
   //   otherwise    end() of the job: exit 1
-  absl::Status BeginStep(int64_t step);
+  // before_wait: called without a lock before a wait; its error is returned.
+  using BeforeWait = std::function<absl::Status()>;
+  absl::Status BeginStep(int64_t step, const BeforeWait& before_wait = nullptr);
 
-  // Reports that the program takes no step after the one that it began last.
-  // Waits until the coordinator knows where the job ends, as BeginStep does.
+  // Reports that the program takes no further step, and waits as BeginStep does.
   //   OK           after that step: finish (MemberState::Finish)
   //   OutOfRange   another rank has begun a later step, which this one lacks
   //   FailedPrecondition  there is a new plan: fetch it
   //   otherwise    end() of the job
-  absl::Status EndProgram();
+  absl::Status EndProgram(const BeforeWait& before_wait = nullptr);
 
   // Queues the report of a step, from 1 without gaps, for the next heartbeat.
   void ReportStep(const v1::StepReport& report);
@@ -177,7 +178,6 @@ class Member {
   void Beat();  // the heartbeat thread
   v1::HeartbeatRequest MakeRequestLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool WakeLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void FollowLocked(const Decide& decide) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Sends one heartbeat and handles the answer; false when it was the last.
   bool BeatOnce();
 

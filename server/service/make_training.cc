@@ -84,9 +84,15 @@ absl::StatusOr<ShardTraining> MakeTraining(const v1::JobSpec& job,
   const v1::SyncSpec& sync = job.strategy().parameter_server().sync();
   training.scale_by_staleness =
       sync.ssp().scale_by_staleness() || sync.async().scale_by_staleness();
-  training.keep_previous =
-      training.policy->gathers() && !training.policy->drops_late() &&
-      job.cluster().on_worker_loss() != v1::WORKER_LOSS_FAIL;
+  // A process that replaces a worker may have to repeat its rank's last step,
+  // with the weights of that step.
+  const int64_t delay = SyncTraitsOf(job).delay;
+  if (training.policy->gathers() && !training.policy->drops_late()) {
+    const bool replaces =
+        job.cluster().on_worker_loss() != v1::WORKER_LOSS_FAIL;
+    training.kept_versions = static_cast<int>(delay) + (replaces ? 1 : 0);
+  }
+  training.saves_previous = delay > 0;
   training.nonfinite = NonFiniteActionOf(job.training().nonfinite());
   training.replaced_mean = ReplacedMeanOf(job);
   training.steps_an_update = StepCountOf(job).steps_an_update;

@@ -77,8 +77,7 @@ class Service final : public DrivenServer {
     if (const size_t blocks = partition.blocks(setup.shard).size();
         blocks > 0) {
       ShardFileSeries series =
-          SeriesOf(plan, partition, setup.shard,
-                   Optimizer(setup.training.optimizer).state_names());
+          SeriesOf(plan, partition, setup.shard, ServerStatesOf(job()));
       series.digests = !member_->checkpoint_key().empty();
       PrepareCheckpoints(plan, series, blocks, &setup);
       TRIBUTARY_ASSIGN_OR_RETURN(restore, MakeRestore(plan, series));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/service/shard_memory.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "common/optimizer/optimizer.h"
 
@@ -14,7 +16,9 @@ MemoryClaim ClaimOf(int shard, const PartitionPlan& partition,
   return {
       .who = absl::StrCat("server ", shard),
       .bytes = static_cast<uint64_t>(partition.shard_elements(shard)) *
-               static_cast<uint64_t>(2 + states) * sizeof(float),
+               static_cast<uint64_t>(1 + std::max(1, training.kept_versions) +
+                                     states) *
+               sizeof(float),
       .purpose = "the weights of its shard and the optimizer's state",
       .remedy =
           "use more servers, a smaller model or a machine with more memory"};

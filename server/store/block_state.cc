@@ -62,7 +62,7 @@ BlockState::BlockState(const Block& block, const Options& options)
       options_(options),
       frozen_slices_(FrozenSlices(block, options)),
       runs_(block_, *options.optimizer, *options.parameters),
-      weights_(block.size, /*stagger=*/0, options.memory),
+      weights_(block.size, options.kept_versions, options.memory),
       aggregator_({.num_workers = options.num_workers,
                    .gathers = options.policy->gathers(),
                    .drops_late = options.policy->drops_late(),
@@ -72,26 +72,33 @@ BlockState::BlockState(const Block& block, const Options& options)
                 ReplacedIn(runs_, options)) {}
 
 void BlockState::SetWeights(const Payload& payload, uint32_t crc32c) {
-  if (!weights_.Unique()) {
-    weights_ = SharedBuffer(block_.size, /*stagger=*/0, options_.memory);
-  }
-  payload.CopyTo(weights_.data());
-  runs_.Initialize(weights_.data());
+  float* const first = weights_.BeginAgain();
+  payload.CopyTo(first);
+  runs_.Initialize(first);
   version_ = 0;
   skipped_steps_ = 0;
   initial_crc32c_ = crc32c;
   encoded_ = nullptr;
-  spare_is_previous_ = false;
   skipped_ = false;
   crc32c_ = crc32c;
 }
 
 absl::Status BlockState::Restore(int64_t steps, int64_t skipped_steps,
                                  const Load& load) {
-  TRIBUTARY_RETURN_IF_ERROR(runs_.Restore(load, weights_.data()));
+  float* const first = weights_.BeginAgain();
+  float* const before =
+      options_.saves_previous ? weights_.BeginBefore() : nullptr;
+  // A part of the block is read for the optimizer's state alone.
+  const Load with_previous = [&](const Block& part, float* weights,
+                                 std::vector<float*> state) {
+    SharedBuffer unused;
+    if (before != nullptr && &part != &block_) unused = SharedBuffer(part.size);
+    if (before != nullptr) state.push_back(unused ? unused.data() : before);
+    return load(part, weights, state);
+  };
+  TRIBUTARY_RETURN_IF_ERROR(runs_.Restore(with_previous, first));
   version_ = steps * UpdatesAStep(options_);
   skipped_steps_ = TRIBUTARY_MUTATED("skips-forgotten") ? 0 : skipped_steps;
-  spare_is_previous_ = false;
   skipped_ = false;
   crc32c_.reset();
   encoded_ = nullptr;
@@ -104,25 +111,24 @@ int64_t BlockState::open_update() const {
 }
 
 WeightsSnapshot BlockState::Snapshot() {
-  if (!crc32c_) crc32c_ = Crc32c(weights_.data(), block_.bytes());
+  if (!crc32c_) crc32c_ = Crc32c(newest(), block_.bytes());
   if (!encoded_ && !block_.answers_floats()) {
     encoded_ = std::make_shared<EncodedWeights>(block_);
   }
-  return {version_, *crc32c_, block_.size, weights_, encoded_};
+  return {version_, *crc32c_, block_.size, weights_.newest(), encoded_};
 }
 
-float* BlockState::Writable() {
-  if (weights_.Unique() && !options_.keep_previous) return weights_.data();
-  if (!spare_ || !spare_.Unique()) {
-    spare_ = SharedBuffer();  // gives back its memory before more is taken
-    spare_ = SharedBuffer(block_.size, /*stagger=*/0, options_.memory);
+std::vector<SharedBuffer> BlockState::State() const {
+  std::vector<SharedBuffer> state = runs_.Expanded();
+  if (options_.saves_previous) {
+    const SharedBuffer* before = weights_.Before(1);
+    state.push_back(before != nullptr ? *before : weights_.newest());
   }
-  return spare_.data();
+  return state;
 }
 
 void BlockState::FinishStep(float* written, std::optional<uint32_t> crc32c) {
-  spare_is_previous_ = written != weights_.data();
-  if (spare_is_previous_) std::swap(weights_, spare_);
+  weights_.Finish(written);
   skipped_ = false;
   crc32c_ = crc32c;
   encoded_ = nullptr;
@@ -131,8 +137,8 @@ void BlockState::FinishStep(float* written, std::optional<uint32_t> crc32c) {
 }
 
 void BlockState::Skip() {
-  float* out = Writable();
-  if (out != weights_.data()) std::copy_n(weights_.data(), block_.size, out);
+  float* out = weights_.Writable();
+  if (out != newest()) std::copy_n(newest(), block_.size, out);
   FinishStep(out, crc32c_);
   skipped_ = true;
   ++skipped_steps_;
@@ -159,8 +165,8 @@ OptimizerStep BlockState::StepFor(const Run& run,
 void BlockState::UpdateRuns(ContributionRuns& gradient,
                             const OptimizerSteps& steps,
                             const SumAndUpdateVersion& version, bool averaged) {
-  const float* in = weights_.data();
-  float* out = Writable();
+  const float* in = newest();
+  float* out = weights_.Writable();
   uint32_t crc32c = 0;
   for (const Run& run : runs_.runs()) {
     const OptimizerStep own = StepFor(run, steps);
@@ -245,7 +251,7 @@ std::vector<double> BlockState::Direction(Ops& ops,
                                           const OptimizerSteps& steps) {
   if (!direction_) direction_ = SharedBuffer(block_.size);
   for (const Run& run : runs_.runs()) {
-    const float* weight = weights_.data() + run.begin;
+    const float* weight = newest() + run.begin;
     const float* gradient = gradient_.data() + run.begin;
     float* direction = direction_.data() + run.begin;
     if (run.frozen) {
@@ -261,7 +267,7 @@ std::vector<double> BlockState::Direction(Ops& ops,
                   steps[run.group], run.size(), stays ? weight : gradient,
                   weight, direction, runs_.StateAt(run, run.begin).data());
   }
-  const std::vector<double> weight = GrainSquares(ops, weights_.data());
+  const std::vector<double> weight = GrainSquares(ops, newest());
   const std::vector<double> direction = GrainSquares(ops, direction_.data());
   std::vector<double> pairs;
   for (size_t g = 0; g < weight.size(); ++g) {
@@ -279,7 +285,7 @@ void BlockState::ApplyAveraged(const OptimizerSteps& steps) {
 void BlockState::ApplyDirection(Ops& ops,
                                 const std::vector<UpdatePhases::Move>& moves) {
   constexpr int64_t kTile = 4096;  // stays in the first-level cache
-  float* out = Writable();
+  float* out = weights_.Writable();
   uint32_t crc32c = 0;
   for (const Slice& slice : block_.slices) {
     const auto [rate, weight_scale] = moves[slice.parameter];
@@ -287,7 +293,7 @@ void BlockState::ApplyDirection(Ops& ops,
     for (int64_t begin = slice.offset; begin < end; begin += kTile) {
       const int64_t n = std::min(kTile, end - begin);
       ops.ApplyDirection(n, rate, weight_scale, direction_.data() + begin,
-                         weights_.data() + begin, out + begin);
+                         newest() + begin, out + begin);
       crc32c = ExtendCrc32c(crc32c, out + begin, n * sizeof(float));
     }
   }
@@ -319,12 +325,12 @@ absl::StatusOr<WeightsSnapshot> BlockState::Answer(const Waiter& waiter) {
         skipped_ && waiter.want == Want::kFinished && waiter.value == version_;
     return snapshot;
   }
-  if (spare_is_previous_ && version_ - 1 == waiter.value) {
-    return WeightsSnapshot{waiter.value, Crc32c(spare_.data(), block_.bytes()),
-                           block_.size, spare_,
-                           block_.answers_floats()
-                               ? nullptr
-                               : std::make_shared<EncodedWeights>(block_)};
+  if (const SharedBuffer* weights = weights_.Before(version_ - waiter.value)) {
+    return WeightsSnapshot{
+        waiter.value, Crc32c(weights->data(), block_.bytes()), block_.size,
+        *weights,
+        block_.answers_floats() ? nullptr
+                                : std::make_shared<EncodedWeights>(block_)};
   }
   return absl::OutOfRangeError(
       absl::StrCat("version ", waiter.value, " of shard ", block_.shard,

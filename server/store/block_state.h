@@ -21,6 +21,7 @@
 #include "server/store/block_runs.h"
 #include "server/store/block_waiter.h"
 #include "server/store/shard_counters.h"
+#include "server/store/weight_versions.h"
 #include "server/store/weights_snapshot.h"
 #include "server/sync/sync_policy.h"
 
@@ -42,8 +43,9 @@ class BlockState {
     int num_workers = 1;
     std::vector<bool> members;  // these two as in GradientAggregator::Options
     std::vector<uint64_t> fences;
-    // Keeps the previous weights for the replacement of a lost worker.
-    bool keep_previous = false;
+    // Earlier versions of the weights, for late workers and for replacements.
+    int kept_versions = 0;
+    bool saves_previous = false;          // in checkpoints, as the last state
     std::shared_ptr<SharedArena> memory;  // for weights, while it has room
     ReplacedMean replaced_mean = ReplacedMean::kAsGradients;
     Summation summation = {};
@@ -95,10 +97,9 @@ class BlockState {
   bool BeginCut(int64_t steps) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
     return std::exchange(cut_, steps) != steps;
   }
-  // The optimizer's states for a checkpoint, block.size elements each.
-  std::vector<SharedBuffer> State() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
-    return runs_.Expanded();
-  }
+  // The states for a checkpoint, block.size elements each: the optimizer's and
+  // perhaps the previous weights.
+  std::vector<SharedBuffer> State() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
 
   // Averages the contributions and applies `steps` in one pass over memory,
   // with the options' version if none is given.
@@ -159,8 +160,9 @@ class BlockState {
   // True for a running average for which no value has come.
   bool Stays(const Run& run) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
 
-  // Where to write new weights: in place, unless the old are kept or sent.
-  float* Writable() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  const float* newest() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
+    return weights_.newest().data();
+  }
   // Applies `steps` to all runs and ends the step. averaged: `gradient` is the
   // mean of the contributions.
   void UpdateRuns(ContributionRuns& gradient, const OptimizerSteps& steps,
@@ -186,10 +188,8 @@ class BlockState {
   int64_t cut_ ABSL_GUARDED_BY(mu) = 0;            // steps of the last snapshot
   std::optional<uint32_t> initial_crc32c_ ABSL_GUARDED_BY(mu);
   std::optional<uint32_t> crc32c_ ABSL_GUARDED_BY(mu);  // of the weights
-  SharedBuffer weights_ ABSL_GUARDED_BY(mu);
-  std::shared_ptr<EncodedWeights> encoded_ ABSL_GUARDED_BY(mu);  // of weights_
-  SharedBuffer spare_ ABSL_GUARDED_BY(mu);
-  bool spare_is_previous_ ABSL_GUARDED_BY(mu) = false;  // holds version - 1
+  WeightVersions weights_ ABSL_GUARDED_BY(mu);
+  std::shared_ptr<EncodedWeights> encoded_ ABSL_GUARDED_BY(mu);  // of newest()
   bool skipped_ ABSL_GUARDED_BY(mu) = false;  // the last step changed nothing
   GradientAggregator aggregator_ ABSL_GUARDED_BY(mu);
   StepGradient gradient_ ABSL_GUARDED_BY(mu);

@@ -28,8 +28,10 @@ ShardBlocks::ShardBlocks(ShardOptions options)
                    .num_workers = options_.num_workers,
                    .members = MembersOf(block),
                    .fences = options_.fences,
-                   .keep_previous = training().keep_previous &&
-                                    !TRIBUTARY_MUTATED("previous-dropped"),
+                   .kept_versions = TRIBUTARY_MUTATED("previous-dropped")
+                                        ? 0
+                                        : training().kept_versions,
+                   .saves_previous = training().saves_previous,
                    .memory = options_.memory,
                    .replaced_mean = training().replaced_mean,
                    .summation = training().summation}));

@@ -33,7 +33,8 @@ struct ShardTraining {
   // Divides the learning rate of a contribution by the number of updates since
   // its weights were read. Not for gathered steps.
   bool scale_by_staleness = false;
-  bool keep_previous = false;  // as in BlockState::Options
+  int kept_versions = 0;  // these two as in BlockState::Options
+  bool saves_previous = false;
   Summation summation;
   ReplacedMean replaced_mean = ReplacedMean::kAsGradients;
   NonFiniteAction nonfinite = NonFiniteAction::kFail;

@@ -76,7 +76,7 @@ class Server {
     options.training.clip_norm = choice & 16 ? 1.0 : 0.0;
     options.training.policy = PolicyOf(choice);
     options.ops = ops_.get();
-    options.training.keep_previous = true;
+    options.training.kept_versions = 1;
     options.training.nonfinite =
         choice & 32 && options.training.policy->gathers()
             ? NonFiniteAction::kSkip

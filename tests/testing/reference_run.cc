@@ -37,14 +37,19 @@ ReferenceRun::ReferenceRun(Options options)
     optimizer.InitializeState(Size(first->weights[p]), first->weights[p].data(),
                               StatesOf(first->state, p).data());
   }
+  if (options_.delay > 0) first->state.push_back(options_.initial);
   versions_.push_back(std::move(first));
 }
 
 const ReferenceRun::Version& ReferenceRun::After(int64_t steps) {
   while (static_cast<int64_t>(versions_.size()) <= steps) {
     const auto step = static_cast<int64_t>(versions_.size()) - 1;
-    versions_.push_back(
-        std::make_unique<Version>(Next(*versions_.back(), step)));
+    const Version& now = *versions_.back();
+    const Version& late =
+        *versions_[std::max<int64_t>(0, step - options_.delay)];
+    auto next = std::make_unique<Version>(Next(now, late, step));
+    if (options_.delay > 0) next->state.back() = now.weights;
+    versions_.push_back(std::move(next));
   }
   return *versions_[steps];
 }
@@ -106,9 +111,10 @@ void ReferenceRun::MakeFactoredDirection(size_t parameter,
   moments.Expand(state[0], state[1]);
 }
 
-ReferenceRun::Version ReferenceRun::Next(const Version& now, int64_t step) {
+ReferenceRun::Version ReferenceRun::Next(const Version& now,
+                                         const Version& late, int64_t step) {
   const Optimizer optimizer(options_.optimizer);
-  const Tensors mean = MeanGradient(now.weights, step);
+  const Tensors mean = MeanGradient(late.weights, step);
   double scale = 1;
   if (options_.clip_norm > 0 || options_.skip_nonfinite) {
     double square = 0;

@@ -31,6 +31,8 @@ class ReferenceRun {
     double clip_norm = 0;                               // 0: no clipping
     bool skip_nonfinite = false;  // a nonfinite step changes nothing
     Tensors initial;
+    int delay =
+        0;  // 1: gradients are computed at the weights before the newest
     std::function<uint64_t(uint32_t rank, int64_t step)> samples;
     // Computes a rank's mean gradient at these weights.
     std::function<void(uint32_t rank, int64_t step, const Tensors& weights,
@@ -42,7 +44,8 @@ class ReferenceRun {
   struct Version {
     int64_t skipped_steps = 0;  // of the steps before
     Tensors weights;
-    std::vector<Tensors> state;  // by the optimizer's state names
+    // By the optimizer's state names; with a delay, the weights before follow.
+    std::vector<Tensors> state;
   };
 
   explicit ReferenceRun(Options options);
@@ -51,7 +54,8 @@ class ReferenceRun {
   const Version& After(int64_t steps);
 
  private:
-  Version Next(const Version& now, int64_t step);
+  // late: the version of whose weights the gradients are.
+  Version Next(const Version& now, const Version& late, int64_t step);
   Tensors MeanGradient(const Tensors& weights, int64_t step);
   double Square(const std::vector<float>& tensor);
   // state: the parameter's tensors, expanded as in a checkpoint.

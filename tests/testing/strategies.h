@@ -27,6 +27,13 @@ inline const Strategy& ParameterServerStrategy() {
   return strategy;
 }
 
+// Computes gradients at weights that are one step late.
+inline const Strategy& DelayedStrategy() {
+  static const Strategy strategy = {
+      "delayed", "{parameter_server: {sync: {bsp: {delay: 1}}}}", 2};
+  return strategy;
+}
+
 // Strategies without servers whose workers hold whole models.
 inline std::vector<Strategy> CollectiveStrategies() {
   return {{"all_reduce", "all_reduce"},

@@ -159,6 +159,30 @@ absl::Status ValidateWholeGradient(const Places& places, const v1::JobSpec& job,
   return absl::OkStatus();
 }
 
+// A delay needs every step of every rank, and its reports are of the step
+// before.
+absl::Status ValidateDelay(const Places& places, const v1::JobSpec& job,
+                           const std::string& field) {
+  const v1::BspSpec& bsp = job.strategy().parameter_server().sync().bsp();
+  if (bsp.backup_workers() > 0) {
+    return places.Error(field, field, " wants backup_workers: 0, got ",
+                        bsp.backup_workers());
+  }
+  if (job.training().nonfinite() == v1::NON_FINITE_SKIP) {
+    return places.Error(field, field,
+                        " cannot be combined with nonfinite: skip, which tells "
+                        "a rank at once that its step changed nothing");
+  }
+  const v1::EvaluationSpec& evaluation = job.evaluation();
+  if (job.has_program() &&
+      (evaluation.keep_best() || evaluation.stop_after() > 0)) {
+    return places.Error(field, field,
+                        " cannot be combined with a program's evaluations that "
+                        "decide: they are of the weights of one step before");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ValidateSync(const Places& places, const v1::JobSpec& job) {
   const std::string path = "strategy.parameter_server.sync";
   const v1::SyncSpec& sync = job.strategy().parameter_server().sync();
@@ -167,6 +191,9 @@ absl::Status ValidateSync(const Places& places, const v1::JobSpec& job) {
     const std::string field = path + ".bsp.backup_workers";
     return places.Error(field, field, " must be below the number of workers, ",
                         workers, ", got ", sync.bsp().backup_workers());
+  }
+  if (sync.bsp().delay() > 0) {
+    TRIBUTARY_RETURN_IF_ERROR(ValidateDelay(places, job, path + ".bsp.delay"));
   }
   if (sync.has_local_sgd()) {
     const v1::OuterSpec& outer = sync.local_sgd().outer();

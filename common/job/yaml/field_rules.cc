@@ -140,6 +140,7 @@ constexpr FieldRule kRules[] = {
     Required("PipelineParallelSpec.stages", Between(1, 1024)),
     Limits("PipelineParallelSpec.micro_batches", Between(1, 65536)),
     Limits("BspSpec.backup_workers", Between(0, 1023)),
+    Limits("BspSpec.delay", Between(0, 1)),
     Limits("SspSpec.staleness", kRows),
     Required("LocalSgdSpec.period", kCount),
     Default("LocalSgdSpec.outer", "{}"),

@@ -44,6 +44,9 @@ STRATEGIES = {
         "{parameter_server: {}, pipeline_parallel: {stages: 2}}", 2, 4, "pp"
     ),
     "ar_pp2": Strategy("{all_reduce: {}, pipeline_parallel: {stages: 2}}", 0, 4, "pp"),
+    "delayed": Strategy(
+        "{parameter_server: {sync: {bsp: {delay: 1}}}}", 2, 2, "delayed"
+    ),
     "top_k": Strategy(
         "{parameter_server: {wire: top_k, top_k_fraction: 0.05}}", 2, 2, "top_k"
     ),
@@ -65,6 +68,7 @@ ADAM = "{adam: {learning_rate: 0.003}}"
 OPTIMIZERS_OF = {
     "": [SLOW_SGD, ADAM],
     "top_k": [SLOW_SGD, ADAM],
+    "delayed": [SLOW_SGD, ADAM],
     "local": ["{sgd: {learning_rate: 0.05}}"],
 }
 OPTIMIZERS = [SGD, ADAM]

@@ -38,13 +38,17 @@ class Group:
         (FOLDER / f"{name}.bin").write_bytes(self.bytes)
 
 
-def shared_input(tensor):
-    """An input of the group optim."""
-    for line in (FOLDER / "optim.tsv").read_text().splitlines():
+TYPES = {"f32": "float32", "i64": "int64", "u8": "uint8"}
+
+
+def shared_input(tensor, group="optim"):
+    """An input of a group."""
+    for line in (FOLDER / f"{group}.tsv").read_text().splitlines():
         part = line.split("\t")
         if part[:3] == ["T", "shared", tensor]:
-            raw = (FOLDER / "optim.bin").read_bytes()
+            raw = (FOLDER / f"{group}.bin").read_bytes()
             begin, size = int(part[6]), int(part[7])
             shape = [int(n) for n in part[5].split(",")]
-            return numpy.frombuffer(raw[begin:begin + size], "float32").reshape(shape)
+            return numpy.frombuffer(raw[begin:begin + size],
+                                    TYPES[part[4]]).reshape(shape)
     raise LookupError(tensor)

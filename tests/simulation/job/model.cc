@@ -52,6 +52,7 @@ Model::Model(const Scenario& scenario) : scenario_(scenario) {
   options.clip_norm = scenario.clip_norm;
   options.skip_nonfinite = scenario.skip_nonfinite;
   options.initial = Initial();
+  options.delay = scenario.delay;
   options.samples = [this](uint32_t rank, int64_t step) {
     return Samples(rank, step);
   };

@@ -181,6 +181,7 @@ Scenario DrawScenario(uint64_t seed) {
       scenario.on_worker_loss = v1::WORKER_LOSS_WAIT;
     }
   }
+  scenario.delay = scenario.sync == Scenario::Sync::kBulk && seed % 4 == 2;
   scenario.at_end = seed % 3 != 0;
   if (!random.Chance(0.05)) DrawAdversity(random, &scenario);
   if (!random.Chance(0.15)) DrawMishaps(random, &scenario);
@@ -213,6 +214,7 @@ v1::JobSpec JobOf(const Scenario& s) {
     case Sync::kBulk:
     case Sync::kBackup:
       sync.mutable_bsp()->set_backup_workers(s.backup_workers);
+      sync.mutable_bsp()->set_delay(s.delay);
       break;
     case Sync::kStale:
       sync.mutable_ssp()->set_staleness(s.staleness);
@@ -236,7 +238,8 @@ const char* NameOf(Mishap::Kind kind) {
 
 std::string Scenario::Text() const {
   std::string text = absl::StrCat(
-      sync == Sync::kBulk     ? "bsp"
+      delay > 0               ? "bsp delayed"
+      : sync == Sync::kBulk   ? "bsp"
       : sync == Sync::kBackup ? absl::StrCat("bsp backup ", backup_workers)
       : sync == Sync::kStale  ? absl::StrCat("ssp ", staleness)
                               : "async",

@@ -44,6 +44,7 @@ struct Scenario {
   Sync sync = Sync::kBulk;
   int backup_workers = 0;
   int64_t staleness = 0;
+  int delay = 0;  // of a bulk synchronous job
   int workers = 3;
   int servers = 2;
   int servers_after_resume = 2;

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/checkpoint/restore.h"
+#include "common/job/job_options.h"
 #include "common/member/report_checkpoint.h"
 #include "common/status/status_macros.h"
 #include "server/service/make_training.h"
@@ -16,6 +17,10 @@
 
 namespace tributary::simulation {
 namespace {
+
+std::vector<std::string> StatesOf(const Scenario& scenario) {
+  return ServerStatesOf(scenario.optimizer, scenario.delay);
+}
 
 // The value of ParameterServer.
 constexpr int64_t kTick = 100 * kMilli;
@@ -175,9 +180,9 @@ absl::StatusOr<std::optional<WholeState>> SimulatedServer::Restored(
       partition.blocks(static_cast<int>(*index_)).empty()) {
     return std::nullopt;
   }
-  absl::StatusOr<WholeState> whole = context_->disk.Read(
-      plan.restore_from(), context_->model.parameters(),
-      Optimizer(context_->scenario.optimizer).state_names().size());
+  absl::StatusOr<WholeState> whole =
+      context_->disk.Read(plan.restore_from(), context_->model.parameters(),
+                          StatesOf(context_->scenario).size());
   if (!whole.ok()) {  // the next plan starts from another checkpoint
     if (!context_->disk.damaged()) {
       context_->world.Violate(
@@ -258,8 +263,7 @@ void SimulatedServer::PrepareCheckpoints(const v1::Plan& plan,
   options.num_blocks = partition.blocks(setup->shard).size();
   if (options.num_blocks == 0) return;
   options.series =
-      SeriesOf(plan, partition, setup->shard,
-               Optimizer(context_->scenario.optimizer).state_names());
+      SeriesOf(plan, partition, setup->shard, StatesOf(context_->scenario));
   options.clock = context_->world.clock();
   options.write = WriterOf(context_);
   options.on_written = [this, names = options.series.state_names,

@@ -52,10 +52,19 @@ class GradientSynchronizer {
   virtual void BeginStep(int64_t step, uint64_t samples) = 0;
   // The parameter's gradient is final, and its weight is not read any more.
   virtual void GradientReady(int parameter) = 0;
-  // Returns when the new weights are in the model. The result is the number of
-  // steps that this rank has finished: one more, or several more if the other
-  // ranks did not wait for it.
+  // Returns when the weights for the next step are in the model. The result is
+  // the number of steps that this rank has finished: one more, or several more
+  // if the other ranks did not wait for it.
   virtual absl::StatusOr<int64_t> FinishStep() = 0;
+
+  // Waits until everything of the finished steps is exchanged. Call it between
+  // steps, before a wait for other ranks, if FinishStep leaves something to be
+  // exchanged during the next step.
+  virtual absl::Status Settle() { return absl::OkStatus(); }
+  // If the model's weights are late: puts those after the last finished step
+  // into the model, and then the late ones again. Call both between steps.
+  virtual absl::Status ShowNewest() { return absl::OkStatus(); }
+  virtual absl::Status HideNewest() { return absl::OkStatus(); }
 
   // Hands over this rank's part of a checkpoint of `step`, unless it has done
   // so already. All ranks have finished the step and begin no other one
@@ -64,7 +73,8 @@ class GradientSynchronizer {
   virtual absl::Status Checkpoint(int64_t /*step*/, bool /*best*/) {
     return absl::OkStatus();
   }
-  // Does the same after the job's last step, if a checkpoint of it remains.
+  // Does the same after the job's last step, if a checkpoint of it remains. The
+  // newest weights are in the model then.
   virtual absl::Status End(int64_t /*step*/) { return absl::OkStatus(); }
 
   // Sets the learning rates of the next steps, as in PushPullRequest; empty:

@@ -132,6 +132,12 @@ absl::StatusOr<int64_t> ParameterServerSynchronizer::Start(
   return progress.steps;
 }
 
+absl::Status ParameterServerSynchronizer::LoadVersion(int64_t version) {
+  TRIBUTARY_RETURN_IF_ERROR(client_->Pull(
+      {WantedWeights::Kind::kExactly, version}, absl::MakeSpan(weights_)));
+  return LoadAll();
+}
+
 void ParameterServerSynchronizer::BeginStep(int64_t step, uint64_t samples) {
   step_ = step;
   samples_ = samples;

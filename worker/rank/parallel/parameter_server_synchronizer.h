@@ -53,6 +53,9 @@ class ParameterServerSynchronizer final : public GradientSynchronizer {
 
   absl::StatusOr<int64_t> Start(const MakeWeights& initial,
                                 const OnProgress& on_progress) override;
+  // Loads the weights after exactly `version` updates, which the servers must
+  // still keep. Call it between steps.
+  absl::Status LoadVersion(int64_t version);
   void BeginStep(int64_t step, uint64_t samples) override;
   void GradientReady(int parameter) override;
   absl::StatusOr<int64_t> FinishStep() override;

@@ -14,7 +14,8 @@ absl::Status TakeAskedCheckpoint(int64_t step, Member* member,
 
 absl::Status PassGate(int64_t step, Member* member,
                       GradientSynchronizer* synchronizer) {
-  const absl::Status may_begin = member->BeginStep(step);
+  const absl::Status may_begin = member->BeginStep(
+      step, [synchronizer] { return synchronizer->Settle(); });
   if (may_begin.ok() || absl::IsCancelled(may_begin)) {
     TRIBUTARY_RETURN_IF_ERROR(
         TakeAskedCheckpoint(step - 1, member, synchronizer));

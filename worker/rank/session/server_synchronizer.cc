@@ -13,6 +13,7 @@
 #include "common/plan/plan_codec.h"
 #include "common/status/status_macros.h"
 #include "spdlog/spdlog.h"
+#include "worker/rank/parallel/delayed_synchronizer.h"
 #include "worker/rank/parallel/local_sgd_synchronizer.h"
 #include "worker/rank/parallel/parameter_server_synchronizer.h"
 #include "worker/rank/parallel/residual_checkpoints.h"
@@ -100,26 +101,28 @@ absl::StatusOr<std::unique_ptr<ParameterClient>> ConnectClient(
        .trace = member.trace()});
 }
 
-}  // namespace
+// Updates the weights by steps of this rank and exchanges their movement.
+absl::StatusOr<std::unique_ptr<GradientSynchronizer>> MakeLocalSgd(
+    const ServerSynchronizerParts& parts, const v1::Plan& plan) {
+  const v1::JobSpec& job = parts.member->job();
+  LocalSgdSynchronizer::Options options;
+  TRIBUTARY_ASSIGN_OR_RETURN(options.client, ConnectClient(parts, plan));
+  options.model = parts.model;
+  options.ops = parts.ops;
+  options.period = SyncTraitsOf(job).period;
+  options.total_steps = parts.total_steps;
+  options.inner = OptimizerOptionsOf(job.training().optimizer());
+  options.learning_rate = parts.learning_rate;
+  options.groups = parts.groups;
+  return LocalSgdSynchronizer::Create(std::move(options));
+}
 
-absl::StatusOr<std::unique_ptr<GradientSynchronizer>> MakeServerSynchronizer(
+// Exchanges the gradient of every step.
+absl::StatusOr<std::unique_ptr<ParameterServerSynchronizer>> MakeExchange(
     const ServerSynchronizerParts& parts, const v1::Plan& plan) {
   Member& member = *parts.member;
-  const SyncTraits sync = SyncTraitsOf(member.job());
   TRIBUTARY_ASSIGN_OR_RETURN(std::unique_ptr<ParameterClient> client,
                              ConnectClient(parts, plan));
-  if (sync.updates_locally) {
-    LocalSgdSynchronizer::Options options;
-    options.client = std::move(client);
-    options.model = parts.model;
-    options.ops = parts.ops;
-    options.period = sync.period;
-    options.total_steps = parts.total_steps;
-    options.inner = OptimizerOptionsOf(member.job().training().optimizer());
-    options.learning_rate = parts.learning_rate;
-    options.groups = parts.groups;
-    return LocalSgdSynchronizer::Create(std::move(options));
-  }
   TRIBUTARY_ASSIGN_OR_RETURN(
       std::vector<int> places,
       PlacesInPlan(parts.model->parameters(), client->partition().parameters(),
@@ -133,10 +136,35 @@ absl::StatusOr<std::unique_ptr<GradientSynchronizer>> MakeServerSynchronizer(
        .model = parts.model,
        .device = std::move(device),
        .weights_ops = std::move(second.beside),
-       .mode = sync.mode,
+       .mode = SyncTraitsOf(member.job()).mode,
        .place_in_plan = std::move(places),
        .gradient_memory = parts.gradient_memory,
        .residuals = std::move(residuals)});
+}
+
+// Exchanges the gradient of a step during the next one, from second arrays.
+absl::StatusOr<std::unique_ptr<GradientSynchronizer>> MakeDelayed(
+    ServerSynchronizerParts parts, const v1::Plan& plan) {
+  DelayedSynchronizer::Options options;
+  TRIBUTARY_ASSIGN_OR_RETURN(options.memory,
+                             ExchangeMemory::Create(parts.model, parts.ops));
+  options.ops = parts.ops;
+  parts.model = options.memory.get();
+  if (parts.ops->is_host()) {
+    parts.gradient_memory = options.memory->gradient_memory();
+  }
+  TRIBUTARY_ASSIGN_OR_RETURN(options.exchange, MakeExchange(parts, plan));
+  return std::make_unique<DelayedSynchronizer>(std::move(options));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<GradientSynchronizer>> MakeServerSynchronizer(
+    const ServerSynchronizerParts& parts, const v1::Plan& plan) {
+  const SyncTraits sync = SyncTraitsOf(parts.member->job());
+  if (sync.updates_locally) return MakeLocalSgd(parts, plan);
+  if (sync.delay > 0) return MakeDelayed(parts, plan);
+  return MakeExchange(parts, plan);
 }
 
 }  // namespace tributary

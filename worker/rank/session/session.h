@@ -135,6 +135,14 @@ class Session {
   // (training.nonfinite: skip).
   virtual bool skipped() const = 0;
 
+  // With a delay (sync: {bsp: {delay: 1}}) the program's weights are those of
+  // one step before. ShowNewest waits for the newest ones and publishes them,
+  // HideNewest brings the late ones back. Call both between two steps. An error
+  // is that of the next FinishStep as well.
+  virtual bool is_late() const = 0;
+  virtual absl::Status ShowNewest() = 0;
+  virtual absl::Status HideNewest() = 0;
+
   // Reports this rank's part of an evaluation of the present weights.
   virtual absl::Status ReportEvaluation(const v1::EvaluationPart& part) = 0;
 

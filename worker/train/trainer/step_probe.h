@@ -51,6 +51,9 @@ class StepProbe final : public GradientSynchronizer {
   void BeginStep(int64_t step, uint64_t samples) override;
   void GradientReady(int parameter) override;
   absl::StatusOr<int64_t> FinishStep() override;
+  absl::Status Settle() override { return synchronizer_->Settle(); }
+  absl::Status ShowNewest() override { return synchronizer_->ShowNewest(); }
+  absl::Status HideNewest() override { return synchronizer_->HideNewest(); }
   absl::Status Checkpoint(int64_t step, bool best) override {
     return synchronizer_->Checkpoint(step, best);
   }

@@ -257,7 +257,10 @@ absl::Status Trainer::Evaluate(int64_t step) {
   const Dataset* data = options_.data->evaluated();
   if (data == nullptr) return absl::OkStatus();
   evaluated_ = step;
-  return EvaluateOn(*data, step, ResultSender::Set::kEvaluated);
+  TRIBUTARY_RETURN_IF_ERROR(options_.synchronizer->ShowNewest());
+  TRIBUTARY_RETURN_IF_ERROR(
+      EvaluateOn(*data, step, ResultSender::Set::kEvaluated));
+  return options_.synchronizer->HideNewest();
 }
 
 absl::Status Trainer::EvaluateOn(const Dataset& data, int64_t step,

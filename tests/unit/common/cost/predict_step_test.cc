@@ -76,6 +76,23 @@ TEST(PredictStepTest, AServersLinkCarriesTheModelOnceForEachWorkerEachWay) {
   EXPECT_EQ(p.bytes_per_step, 16e6);
 }
 
+// The same exchange, 16.5 s, beside 3 or 30 s of computation.
+TEST(PredictStepTest, ADelayHidesTheExchangeBehindTheNextStep) {
+  const ModelCosts model = SimpleModel({1'000'000});
+  CostInputs inputs = SimpleInputs(model, Exchange::kParameterServer, 2);
+  inputs.cluster.bandwidth = 1e6;
+  inputs.cluster.latency = 0.25;
+  inputs.global_rows = 20;
+  inputs.compute.forward_flops = inputs.compute.backward_flops = 10;
+  EXPECT_DOUBLE_EQ(Predict(inputs).step_seconds, 19.5);
+  inputs.strategy.delay = 1;
+  EXPECT_DOUBLE_EQ(Predict(inputs).step_seconds, 16.5);
+  EXPECT_DOUBLE_EQ(Predict(inputs).exposed_seconds, 13.5);
+  inputs.compute.forward_flops = inputs.compute.backward_flops = 1;
+  EXPECT_DOUBLE_EQ(Predict(inputs).step_seconds, 30);
+  EXPECT_EQ(Predict(inputs).exposed_seconds, 0);
+}
+
 // The same with gradients of half the bytes: 2 + 2 MB in, 4 + 4 MB out.
 TEST(PredictStepTest, EncodedGradientsShortenTheWayToTheServerAlone) {
   const ModelCosts model = SimpleModel({1'000'000});

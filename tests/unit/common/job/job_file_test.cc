@@ -71,7 +71,7 @@ training:
 strategy:
   parameter_server:
     sync:
-      bsp: {backup_workers: 0}
+      bsp: {backup_workers: 0, delay: 0}
     wire: float32
     sync_timeout_seconds: 120
     weights_wire: float32

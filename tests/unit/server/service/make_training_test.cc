@@ -26,7 +26,7 @@ TEST(MakeTrainingTest, TakesTheJobsOptimizerAndKeepsThePreviousWeights) {
   EXPECT_EQ(training->learning_rate(7), 0.5);
   EXPECT_EQ(training->clip_norm, 2);
   EXPECT_TRUE(training->policy->gathers());
-  EXPECT_TRUE(training->keep_previous);
+  EXPECT_EQ(training->kept_versions, 1);
   EXPECT_EQ(training->nonfinite, NonFiniteAction::kFail);
   EXPECT_EQ(training->steps_an_update, 1);
   EXPECT_EQ(training->checkpoint_every_steps, 20);
@@ -36,7 +36,17 @@ TEST(MakeTrainingTest, TakesTheJobsOptimizerAndKeepsThePreviousWeights) {
 TEST(MakeTrainingTest, NeedsNoPreviousWeightsWhereNoWorkerIsReplaced) {
   v1::JobSpec job = SgdJob();
   job.mutable_cluster()->set_on_worker_loss(v1::WORKER_LOSS_FAIL);
-  EXPECT_FALSE(MakeTraining(job, 100)->keep_previous);
+  EXPECT_EQ(MakeTraining(job, 100)->kept_versions, 0);
+}
+
+TEST(MakeTrainingTest, ADelayKeepsAndSavesOneVersionMore) {
+  v1::JobSpec job = SgdJob();
+  EXPECT_FALSE(MakeTraining(job, 100)->saves_previous);
+  SyncOf(job).mutable_bsp()->set_delay(1);
+  EXPECT_EQ(MakeTraining(job, 100)->kept_versions, 2);
+  EXPECT_TRUE(MakeTraining(job, 100)->saves_previous);
+  job.mutable_cluster()->set_on_worker_loss(v1::WORKER_LOSS_FAIL);
+  EXPECT_EQ(MakeTraining(job, 100)->kept_versions, 1);
 }
 
 TEST(MakeTrainingTest, StaleWorkersSlowTheirOwnContributionsDown) {
@@ -46,7 +56,7 @@ TEST(MakeTrainingTest, StaleWorkersSlowTheirOwnContributionsDown) {
   TRIBUTARY_ASSERT_OK(training);
   EXPECT_FALSE(training->policy->gathers());
   EXPECT_TRUE(training->scale_by_staleness);
-  EXPECT_FALSE(training->keep_previous);
+  EXPECT_EQ(training->kept_versions, 0);
 }
 
 TEST(MakeTrainingTest, TheOuterOptimizerOfLocalSgdIsNotClipped) {

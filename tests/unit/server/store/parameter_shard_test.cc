@@ -11,6 +11,8 @@
 namespace tributary {
 namespace {
 
+using ::testing::Each;
+using ::testing::ElementsAre;
 using testing::StatusIs;
 
 TEST_F(ParameterShardTest, AStepIsAppliedWithTheLastContribution) {
@@ -184,7 +186,7 @@ TEST_F(ParameterShardTest, TheVersionBeforeIsKeptForAReplacement) {
   ParameterShard::Options options;
   options.num_workers = 1;
   options.training.policy = std::make_unique<BulkSynchronous>();
-  options.training.keep_previous = true;
+  options.training.kept_versions = 1;
   Create(std::move(options));
   Initialize();
   Push(Make(0, 0, 1.0f));
@@ -286,6 +288,51 @@ TEST_F(ParameterShardTest, CutsHoldWeightsAndStateAndGoOnWhereTheyWereTaken) {
   Answer last;
   for (int64_t step = 2; step < 6; ++step) last = Push(Make(0, step, 1.0f));
   EXPECT_EQ(First(last), undisturbed);
+}
+
+// Rates 1 and gradients 1: the weights after step s are -s.
+TEST_F(ParameterShardTest, WithADelayACheckpointHasTheWeightsBefore) {
+  std::vector<std::vector<float>> saved;
+  const auto options = [&] {
+    ParameterShard::Options options;
+    options.num_workers = 1;
+    options.training.policy = std::make_unique<BulkSynchronous>();
+    options.training.kept_versions = 2;
+    options.training.saves_previous = true;
+    options.callbacks.on_checkpoint = [&saved](const BlockCut& cut) {
+      saved = {{cut.weights.data(), cut.weights.data() + 4}};
+      for (const float* s : cut.state) saved.push_back({s, s + 4});
+    };
+    return options;
+  };
+  const auto exactly = [this](int64_t version) -> absl::StatusOr<float> {
+    absl::StatusOr<WeightsSnapshot> got = absl::UnknownError("no answer");
+    shard_->PullExact(0, version, 1000,
+                      [&](auto weights) { got = std::move(weights); });
+    if (!got.ok()) return got.status();
+    return got->weights.data()[0];
+  };
+  Create(options());
+  Initialize();
+  for (int64_t step = 0; step < 3; ++step) Push(Make(0, step, 1.0f));
+  for (int version : {3, 2, 1}) EXPECT_EQ(*exactly(version), -version);
+  EXPECT_EQ(exactly(0).status().code(), absl::StatusCode::kOutOfRange);
+  TRIBUTARY_ASSERT_OK(shard_->CutAll(3));
+  EXPECT_THAT(saved, ElementsAre(Each(-3.0f), Each(-2.0f)));
+
+  Create(options());
+  TRIBUTARY_ASSERT_OK(shard_->Restore(
+      3, /*skipped_steps=*/0,
+      [&](const Block&, float* w, const std::vector<float*>& s) {
+        std::copy(saved[0].begin(), saved[0].end(), w);
+        std::copy(saved[1].begin(), saved[1].end(), s.at(0));
+        return absl::OkStatus();
+      }));
+  EXPECT_EQ(*exactly(3), -3);
+  EXPECT_EQ(*exactly(2), -2);
+  EXPECT_FALSE(exactly(1).ok());
+  Push(Make(0, 3, 1.0f));
+  for (int version : {4, 3, 2}) EXPECT_EQ(*exactly(version), -version);
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ class ParameterShardWaitsTest : public ::testing::Test {
                      .learning_rate = [](int64_t) { return 1.0; },
                      .clip_norm = clip_norm,
                      .policy = std::move(policy),
-                     .keep_previous = true},
+                     .kept_versions = 1},
         .ops = ops_.get(),
         .callbacks = {.fetch_statistics = [](int64_t, StatisticsKind) {}},
     });

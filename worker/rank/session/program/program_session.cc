@@ -282,6 +282,22 @@ void ProgramSession::Report(const StepResult& result, int64_t step,
   }
 }
 
+bool ProgramSession::is_late() const { return SyncTraitsOf(job()).delay > 0; }
+
+absl::Status ProgramSession::ShowNewest() {
+  if (synchronizer_ == nullptr || in_step_) return absl::OkStatus();
+  TRIBUTARY_RETURN_IF_ERROR(synchronizer_->ShowNewest());
+  parameters_->Publish(steps_);
+  return absl::OkStatus();
+}
+
+absl::Status ProgramSession::HideNewest() {
+  if (synchronizer_ == nullptr || in_step_) return absl::OkStatus();
+  TRIBUTARY_RETURN_IF_ERROR(synchronizer_->HideNewest());
+  parameters_->Publish(steps_);
+  return absl::OkStatus();
+}
+
 absl::Status ProgramSession::ReportEvaluation(const v1::EvaluationPart& part) {
   return member_->results().ReportEvaluation(steps_, EpochOf(steps_), part);
 }
@@ -307,7 +323,8 @@ absl::StatusOr<Session::Next> ProgramSession::Finish() {
     return absl::FailedPreconditionError(why);
   }
   if (steps_ < plan_.total_steps()) {
-    const absl::Status ended = member_->EndProgram();
+    const absl::Status ended =
+        member_->EndProgram([this] { return synchronizer_->Settle(); });
     if (absl::IsOutOfRange(ended)) {
       const std::string why =
           absl::StrCat("the program of rank ", rank(), " ended after ", steps_,
@@ -326,6 +343,7 @@ absl::StatusOr<Session::Next> ProgramSession::Finish() {
   if (const absl::Status end = synchronizer_->End(steps_); !end.ok()) {
     return GoOn(end);
   }
+  parameters_->Publish(steps_);  // with a delay they are newer
   if (const absl::Status given = GiveWeights(); !given.ok()) {
     return GoOn(given);
   }

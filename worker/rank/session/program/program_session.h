@@ -53,6 +53,9 @@ class ProgramSession final : public Session, private DrivenRank {
   void GradientReady(int parameter) override;
   absl::StatusOr<Next> FinishStep(const StepResult& result) override;
   bool skipped() const override;
+  bool is_late() const override;
+  absl::Status ShowNewest() override;
+  absl::Status HideNewest() override;
   absl::Status ReportEvaluation(const v1::EvaluationPart& part) override;
   absl::StatusOr<Next> Finish() override;
   void Fail(const std::string& why) override;
