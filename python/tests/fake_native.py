@@ -46,6 +46,7 @@ class Session:
         self.rank = options["rank"] or 0
         self.steps = self.first_steps
         self.skipped = False
+        self.is_late = False
         self.calls: list[tuple[Any, ...]] = []
         self.parameters: list[tuple[Any, ...]] = []
         self.traffic = (0, 0)

@@ -227,6 +227,7 @@ class Member:
         if session.finish() is _native.Next.MOVED:
             self._moved()
             return False
+        self._finished()
         self._close()
         return True
 
@@ -254,6 +255,9 @@ class Member:
 
     def _moved(self) -> None:
         """The position is another one. For derived classes."""
+
+    def _finished(self) -> None:
+        """The session has the final weights. For derived classes."""
 
     def _close(self) -> None:
         if self._session is not None:

@@ -128,6 +128,7 @@ void BindSession(nb::module_& module) {
       .def_prop_ro("name", &SessionBinding::name)
       .def_prop_ro("steps", &SessionBinding::steps)
       .def_prop_ro("skipped", &SessionBinding::skipped)
+      .def_prop_ro("is_late", &SessionBinding::is_late)
       .def_prop_ro("gradient_moves", &SessionBinding::gradient_moves)
       .def_prop_ro("traffic", &Traffic)
       .def("start", &Start, "parameters"_a, nb::kw_only(), "total_steps"_a,
@@ -144,6 +145,7 @@ void BindSession(nb::module_& module) {
       .def("gradient_ready", &SessionBinding::GradientReady, "parameter"_a)
       .def("finish_step", &FinishStep, nb::kw_only(), "loss"_a.none(),
            "compute_seconds"_a, "data_seconds"_a)
+      .def("show_newest", &SessionBinding::ShowNewest, "show"_a)
       .def("report_evaluation", &ReportEvaluation, nb::kw_only(), "samples"_a,
            "loss_sum"_a, "correct"_a, "values"_a)
       .def("finish", &SessionBinding::Finish)

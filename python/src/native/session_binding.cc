@@ -150,6 +150,14 @@ Session::Next SessionBinding::FinishStep(const Session::StepResult& result) {
   return ValueOrRaise(std::move(next), "finish_step");
 }
 
+void SessionBinding::ShowNewest(bool show) {
+  CheckProcess("show_newest");
+  absl::Status shown;
+  Wait([&] { shown = show ? session_->ShowNewest() : session_->HideNewest(); });
+  // The next step tells other errors, or goes on from elsewhere.
+  if (absl::IsCancelled(shown)) RaiseUnlessOk(shown, "show_newest");
+}
+
 void SessionBinding::ReportEvaluation(const v1::EvaluationPart& part) {
   CheckProcess("report_evaluation");
   absl::Status reported;

@@ -44,6 +44,7 @@ class SessionBinding {
   std::string name() const { return session_->job().name(); }
   int64_t steps() const { return session_->steps(); }
   bool skipped() const { return session_->skipped(); }
+  bool is_late() const { return session_->is_late(); }
   uint64_t gradient_moves() const { return session_->gradient_moves(); }
   Session::Traffic traffic() const { return session_->traffic(); }
 
@@ -62,6 +63,8 @@ class SessionBinding {
   bool IsUnchanged(int parameter) const;
   void GradientReady(int parameter);
   Session::Next FinishStep(const Session::StepResult& result);
+  // Session::ShowNewest, or else HideNewest.
+  void ShowNewest(bool show);
   void ReportEvaluation(const v1::EvaluationPart& part);
   Session::Next Finish();
   void Fail(const std::string& why);

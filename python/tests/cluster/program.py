@@ -63,6 +63,7 @@ def main() -> None:
     parser.add_argument("--run", type=Path)
     parser.add_argument("--checkpoint-every", type=int, default=0)
     parser.add_argument("--pinned", action="store_true")
+    parser.add_argument("--look", type=int, default=-1, help="save after this step")
     options = parser.parse_args()
     if options.pinned:
         pinned.use()
@@ -83,6 +84,10 @@ def main() -> None:
             optimizer.zero_grad()
             (loss_of(model, x, y) / cluster.micro_batches).backward()
             optimizer.step()
+            if cluster.steps == options.look:
+                with cluster.newest_weights():
+                    if cluster.rank == 0:
+                        torch.save(model.state_dict(), f"{options.output}.look")
             kills = cluster.rank == 1 and cluster.steps == options.kill
             if kills and not options.killed.exists():
                 options.killed.touch()

@@ -41,6 +41,20 @@ def test_a_killed_process_changes_no_bit(
     assert digest(output) == undisturbed
 
 
+@pytest.mark.parametrize("victim", ["rank", "server"])
+def test_with_a_delay_a_killed_process_changes_no_bit(
+    tmp_path: Path, victim: str
+) -> None:
+    keywords = {"lr": 1e-3, "sync": {"bsp": {"delay": 1}}}
+    delayed = (*TRAINING[:3], json.dumps(keywords), *TRAINING[4:])
+    for name in ("undisturbed", "disturbed"):
+        (tmp_path / name).mkdir()
+    wanted = digest(run(tmp_path / "undisturbed", 2, *delayed))
+    output = run(tmp_path / "disturbed", 2, *delayed, *kill(tmp_path, victim))
+    assert (tmp_path / "killed").exists()
+    assert digest(output) == wanted
+
+
 @pytest.mark.parametrize("exchange", AMONG_RANKS)
 def test_without_servers_the_bits_are_the_same(
     tmp_path: Path, undisturbed: str, exchange: str

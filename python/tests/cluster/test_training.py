@@ -55,6 +55,42 @@ def relative_distance(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) ->
     return float((one - other).norm() / other.norm())
 
 
+def late_reference(workers: int, epochs: int, steps: int = -1) -> dict[str, Any]:
+    """SGD with gradients at the weights of one step before; after `steps` steps."""
+    torch.set_num_threads(1)
+    model, late = mlp(), mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.5)
+    x, y = data()
+    before = [p.detach().clone() for p in model.parameters()]
+    for epoch in range(epochs):
+        order = torch.from_numpy(shuffled_order(ROWS, SEED, epoch).astype("int64"))
+        for rows in order.split(workers * BATCH):
+            if steps == 0:
+                return model.state_dict()
+            steps -= 1
+            with torch.no_grad():
+                for old, weight in zip(late.parameters(), before, strict=True):
+                    old.copy_(weight)
+            late.zero_grad()
+            loss_of(late, x[rows], y[rows]).backward()
+            before = [p.detach().clone() for p in model.parameters()]
+            for new, old in zip(model.parameters(), late.parameters(), strict=True):
+                new.grad = old.grad
+            optimizer.step()
+    return model.state_dict()
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_delay_is_exactly_one_step(tmp_path: Path, workers: int) -> None:
+    keywords = {"lr": 0.01, "momentum": 0.5, "sync": {"bsp": {"delay": 1}}}
+    options = ("--keywords", json.dumps(keywords), "--epochs", "2", "--look", "7")
+    output = run(tmp_path, workers, *options)
+    at_end, within = torch.load(output), torch.load(f"{output}.look")
+    assert relative_distance(at_end, late_reference(workers, 2)) <= 1e-6
+    assert relative_distance(within, late_reference(workers, 2, 7)) <= 1e-6
+    assert relative_distance(within, late_reference(workers, 2, 6)) > 1e-4
+
+
 KINDS = {
     "sgd": (torch.optim.SGD, {"lr": 0.02}),
     "momentum": (torch.optim.SGD, {"lr": 0.01, "momentum": 0.9}),

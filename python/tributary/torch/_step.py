@@ -320,6 +320,8 @@ class Steps:
                 )
         if self._buffers != "average" or self.moved or self._session.skipped:
             return
+        if self._session.is_late:  # the memory has values of an earlier step
+            return
         for entry, its in zip(self._entries, self._weights, strict=True):
             if not entry.as_bits or self.batch.samples == 0:
                 continue

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-import warnings
+import contextlib
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import AbstractContextManager
@@ -14,9 +14,7 @@ import torch
 from tributary._checks import count, number
 from tributary._errors import InvalidSetting, Misuse
 from tributary._member import Member
-from tributary._names import hint, to_yaml
-from tributary._optimizers import is_optimizer_keyword, kind_of, spec_of
-from tributary._settings import FIELDS, gathers_steps, settings_of, sync_of
+from tributary._settings import gathers_steps, settings_of, sync_of
 from tributary.torch._compared import arithmetic_text, compared_settings
 from tributary.torch._declare import (
     Declared,
@@ -24,9 +22,9 @@ from tributary.torch._declare import (
     Model,
     Role,
     declare,
-    group_settings,
     load,
 )
+from tributary.torch._keywords import optimizer_settings, split_keywords
 from tributary.torch._memory import Weights
 from tributary.torch._near import stay_near
 from tributary.torch._resume import Loop, LoopOptions
@@ -120,7 +118,7 @@ class Cluster(Member):
                 "this connection has an optimizer already; give all parameters to "
                 "one, in groups with settings of their own"
             )
-        options, settings = _split(kind, keywords)
+        options, settings = split_keywords(kind, keywords)
         further = settings.get("settings")
         if isinstance(further, Mapping) and "program.buffers" in further:
             raise InvalidSetting('say buffers="average" or "rank0" by its own keyword')
@@ -138,7 +136,7 @@ class Cluster(Member):
         self._sync = sync
         if scaler is not None:
             settings.setdefault("nonfinite", "skip")
-        fields, rates = _optimizer_settings(kind, options, declared)
+        fields, rates = optimizer_settings(kind, options, declared)
         self._enter(
             Optimizer(declared, kind, options, rates, scaler),
             [*settings_of(settings), *fields, *compared_settings(model, declared)],
@@ -301,6 +299,26 @@ class Cluster(Member):
                 copies[name] = tensor.detach().cpu().clone()
         return copies
 
+    @contextlib.contextmanager
+    def newest_weights(self) -> Iterator[None]:
+        """Inside of the block the model has the weights after the last step.
+
+        With sync={"bsp": {"delay": 1}} it otherwise has those of one step before.
+        Evaluate in such a block, on every rank; take no step in it. Without a
+        delay the block changes nothing.
+        """
+        session = self._joined()
+        if not session.is_late or self._optimizer is None:
+            yield
+            return
+        session.show_newest(True)
+        self._optimizer.sending.write_back()
+        try:
+            yield
+        finally:
+            session.show_newest(False)
+            self._optimizer.sending.write_back()
+
     def load_state_dict(self, state: Mapping[str, torch.Tensor]) -> None:
         """Gives the model that `optimizer` takes next these values, as its own
         load_state_dict does, but for bfloat16 and float16 parameters in the
@@ -325,6 +343,10 @@ class Cluster(Member):
             self._optimizer.sending.ended = False
             self._optimizer.sending.write_back()
 
+    def _finished(self) -> None:
+        if self._optimizer is not None:
+            self._optimizer.sending.write_back()
+
     def _close(self) -> None:
         if self._optimizer is not None:
             self._optimizer._close()
@@ -334,46 +356,6 @@ class Cluster(Member):
 def _momentum(entry: Entry) -> float:
     """Running averages move all the way to the mean of the ranks' values."""
     return 1.0 if entry.role is Role.BUFFER else 0.0
-
-
-def _split(
-    kind: str, keywords: dict[str, Any]
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The optimizer's keywords and those of the job."""
-    options: dict[str, Any] = {}
-    settings: dict[str, Any] = {}
-    for keyword, value in keywords.items():
-        if is_optimizer_keyword(kind, keyword):
-            options[keyword] = value
-        elif keyword in FIELDS or keyword == "settings":
-            settings[keyword] = value
-        elif keyword == "staged":
-            warnings.warn(
-                "staged has no effect: weights always change in step() only",
-                stacklevel=3,
-            )
-        else:
-            names = [*kind_of(kind).fields_of(), *FIELDS, "settings"]
-            raise InvalidSetting(f'unknown keyword "{keyword}"{hint(keyword, names)}')
-    if options.get("lr", kind_of(kind).lr) is None:
-        raise InvalidSetting(f"{kind} wants a learning rate: lr=0.1")
-    return options, settings
-
-
-def _optimizer_settings(
-    kind: str, options: dict[str, Any], declared: Declared
-) -> tuple[list[str], list[int]]:
-    """The settings of the optimizer and its groups, and the group of each rate."""
-    own = [
-        {k: v for k, v in group.items() if k not in ("params", "name")}
-        for group in declared.groups
-    ]
-    spec = spec_of(kind, {"lr": kind_of(kind).lr, **options})
-    groups, rates = group_settings(kind, declared, own)
-    fields = [f"training.optimizer={to_yaml(spec)}"]
-    if groups:
-        fields.append(f"training.parameter_groups={to_yaml(groups)}")
-    return fields, rates
 
 
 def _refuse_owned(declared: Declared) -> None:
