@@ -9,8 +9,8 @@
 
 namespace tributary {
 
-// A position in the training rows: `row` rows of epoch `epoch` are taken, both
-// from 0. The end of an epoch is row 0 of the next one.
+// A position in the training rows: `row` rows of epoch `epoch` are taken. Both
+// count from 0. The end of an epoch is row 0 of the next one.
 struct DataPosition {
   int64_t epoch = 0;
   int64_t row = 0;
@@ -26,7 +26,7 @@ struct DataStretch {
   int64_t accumulation = 1;
   std::string order = {};  // names the order that an epoch's rows have
   // True if the number of rows is unknown: `rows` is then the largest number
-  // that gives the recorded steps.
+  // with which the recorded steps are right.
   bool rows_unknown = false;
 
   int64_t steps_per_epoch() const { return StepsAfter(0); }
@@ -35,7 +35,7 @@ struct DataStretch {
   int64_t StepsAfter(int64_t row) const;
   // The position after `steps` steps of this stretch.
   DataPosition After(int64_t steps) const;
-  // Whether both take the same rows in each step.
+  // Whether this stretch and `other` take the same rows in each step.
   bool TakesAs(const DataStretch& other) const;
 };
 
@@ -59,7 +59,7 @@ class DataCourse {
   // The steps of an epoch in the last stretch.
   int64_t steps_per_epoch() const { return last().steps_per_epoch(); }
   DataPosition After(int64_t step) const;
-  // The epoch of a step, from 1; 0 for step 0.
+  // The epoch of a step, counted from 1; 0 for step 0.
   int64_t EpochOf(int64_t step) const {
     return step > 0 ? After(step - 1).epoch + 1 : 0;
   }
@@ -71,8 +71,7 @@ class DataCourse {
   // The step with which the first `epochs` epochs end; nullopt: there are more
   // steps than can be counted.
   std::optional<int64_t> StepsOf(int64_t epochs) const;
-  // Whether the job has taken all rows of the first `epochs` epochs after
-  // `step`.
+  // Whether the first `step` steps take all rows of the first `epochs` epochs.
   bool Ends(int64_t epochs, int64_t step) const {
     return After(step).epoch >= epochs;
   }

@@ -5,8 +5,8 @@
 
 namespace tributary {
 
-// The workers that hold a parameter: the workers of one stage, or of two stages
-// that share the parameter, that have one tensor rank.
+// The workers that hold a parameter: those with one tensor rank in one stage,
+// or in the two stages that share the parameter.
 struct Holders {
   int stage = -1;        // -1: all stages
   int tensor = -1;       // -1: all tensor ranks

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-// Named places in the code where a test makes a process fail. The places cost
+// Named places in the code where a test makes a process fail. Each place costs
 // one comparison with null. Their actions are in tests/testing/failpoints,
 // which only a build with tests links into the programs; the product's object
 // files are the same with and without that folder.
@@ -11,7 +11,7 @@ namespace tributary::failpoint {
 
 struct Entry;
 
-// The functions that a build with tests calls at the places.
+// The functions that a build with tests calls at these places.
 struct Hooks {
   // Counts the visit of a place. Returns the entry that fires now, or null.
   const Entry* (*reach)(std::string_view name);

@@ -6,7 +6,7 @@
 
 namespace tributary {
 
-// Limits that several rooms check.
+// Limits that several parts of the code check.
 
 // Upper bound of steps and versions in messages. Below it they can be added
 // without overflow and are exact as doubles.

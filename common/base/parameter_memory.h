@@ -5,8 +5,8 @@
 
 namespace tributary {
 
-// The parameters of something that is trained, and where their weights and
-// gradients lie: in the memory of one device, in places that do not change.
+// The parameters of a trained object. Their weights and gradients lie in the
+// memory of one device, at addresses that do not change.
 class ParameterMemory {
  public:
   virtual ~ParameterMemory() = default;

@@ -5,7 +5,7 @@
 
 namespace tributary {
 
-// Numbers that a field of the job file takes. An infinite end means no limit.
+// Numbers that a field of the job file accepts. An infinite end means no limit.
 struct Range {
   double min = -std::numeric_limits<double>::infinity();
   double max = std::numeric_limits<double>::infinity();

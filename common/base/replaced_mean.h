@@ -7,14 +7,14 @@
 
 namespace tributary {
 
-// How the ranks' values are averaged where they replace a running average
+// How the ranks' values are averaged if their mean replaces a running average
 // (ParameterSpec with momentum 1), such as a buffer of a program.
 enum class ReplacedMean {
   kAsGradients,  // like gradients: the sum rounds in float32
   // In double: the mean of equal values is this value, however many ranks there
   // are and whatever their weights.
   kExact,
-  kOfRank0,  // rank 0's value, or the old one if rank 0 has no samples
+  kOfRank0,  // rank 0's value, or the old value if rank 0 has no samples
 };
 
 // mean[i] = (sum[i] + the sum over p of weights[p] parts[p][i]) / (weight + the

@@ -25,7 +25,7 @@ enum class PipelineSchedule {
   kGpipe,
   // As few forward passes as keep the later stages busy, then one backward for
   // each forward (PipeDream-flush: Narayanan et al., SC 2021): at most p - s
-  // activations at a time on stage s, from 0.
+  // activations at a time on stage s, counted from 0.
   kOneForwardOneBackward,
 };
 
@@ -89,12 +89,12 @@ struct Strategy {
   bool has_groups() const { return !uses_servers() || stages * tensor > 1; }
   // True if checkpoints hold the residual of every rank; a plan that starts
   // from a checkpoint restores them. Otherwise a process begins with a residual
-  // of zero: weights that depend on timing may depend on lost processes too.
+  // of zero, which is fine where the weights depend on timing anyway.
   bool checkpoints_residuals() const {
     return uses_servers() && error_feedback && bulk_synchronous;
   }
-  // True if ranks write files of checkpoints: everything without servers,
-  // otherwise their residuals.
+  // True if ranks write files of checkpoints: whole checkpoints if there are no
+  // servers, otherwise their residuals.
   bool ranks_write_checkpoints() const {
     return !uses_servers() || checkpoints_residuals();
   }

@@ -7,8 +7,8 @@
 namespace tributary {
 
 // True for the steps (from 1) whose timeline workers report: the first 64
-// steps, then 32 steps of each doubling. The record of a run of any length
-// stays small and still covers all of it.
+// steps, then 32 steps each time that the step number doubles. The record of a
+// run of any length stays small and still covers all of it.
 constexpr bool IsTimelineStep(int64_t step) {
   if (step < 1) return false;
   if (step <= 64) return true;

@@ -22,7 +22,7 @@ class UniqueFd {
 
   int get() const { return fd_; }
   bool ok() const { return fd_ >= 0; }
-  // Gives up ownership. The caller must close it and so sees close's error.
+  // Gives up ownership: the caller must close the descriptor and check errors.
   int Release() { return std::exchange(fd_, -1); }
 
  private:

@@ -100,8 +100,8 @@ struct FileReport {
 
 // Reads the whole checkpoint and reports on the manifest, then on every file
 // that it names, with the file's first damage. If all reports are OK,
-// CheckpointReader can read every block. A damaged manifest has the only
-// report. `key`: as ReadManifest.
+// CheckpointReader can read every block. If the manifest is damaged, its report
+// is the only one. `key`: as ReadManifest.
 std::vector<FileReport> VerifyCheckpoint(const std::string& folder,
                                          const std::string& key = "");
 bool IsWhole(const std::vector<FileReport>& reports);  // all are OK

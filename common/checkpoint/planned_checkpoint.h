@@ -25,8 +25,8 @@ absl::Status CheckHolds(const ParameterSpecs& held,
                         const ParameterSpecs& wanted);
 
 // Presents a checkpoint as a plan's parameters: it can be read under any
-// strategy, number of servers or mesh of workers, whichever wrote it.
-// Thread-safe.
+// strategy, number of servers or mesh of workers, not only under those that
+// wrote it. Thread-safe.
 class PlannedCheckpoint {
  public:
   // FailedPrecondition, naming the first difference, unless the checkpoint has
@@ -70,8 +70,8 @@ class PlannedCheckpoint {
   const ParameterSpecs planned_;
   std::vector<Source> sources_;  // [planned parameter]
 
-  // The tensors of the parameter that was resliced last: reads of one parameter
-  // follow each other.
+  // The tensors of the parameter that was resliced last, because reads of one
+  // parameter follow each other.
   mutable absl::Mutex mu_;
   mutable int recent_ ABSL_GUARDED_BY(mu_) = -1;
   mutable std::vector<std::vector<float>> tensors_ ABSL_GUARDED_BY(mu_);

@@ -49,9 +49,9 @@ struct WrittenSnapshot {
 // Collects the snapshots of a shard's blocks and decides which steps are
 // written. A step is complete when all its blocks have been added. At most two
 // complete steps are kept, including the one that is being written, since a
-// slow disk must not fill the memory. A later step replaces the second, because
-// the first is next or being written, and a job's last step must be written.
-// The step of the best weights so far is kept beside these two. Not
+// slow disk must not fill the memory. A later step replaces the second one: the
+// first is being written or will be next, and a job's last step must be
+// written. The step of the best weights so far is kept beside these two. Not
 // thread-safe: its owner locks.
 class SnapshotCollector {
  public:
@@ -87,7 +87,7 @@ class SnapshotCollector {
   std::deque<ShardSnapshot> waiting_;      // in the order of steps
   bool writing_ = false;
   int64_t best_ = 0;  // the step of the best weights; 0: none
-  // In the order of steps; later ones took their places.
+  // Results of steps that later steps replaced, in the order of steps.
   std::vector<WrittenSnapshot> given_up_;
 };
 

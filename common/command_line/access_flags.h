@@ -13,7 +13,7 @@ namespace tributary {
 // Adds --tls and --token-file to a program that calls others.
 void AddAccessFlags(CommandLine& command, AccessOptions* options);
 
-// Adds --insecure, too, to a program that listens.
+// The same with --insecure, for a program that listens.
 void AddListenerAccessFlags(CommandLine& command, AccessOptions* options);
 
 void AddInsecureGroupsFlag(CommandLine& command, bool* insecure_groups);

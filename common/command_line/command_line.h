@@ -41,7 +41,7 @@ struct ParseResult {
   enum class Kind {
     kRead,        // the program goes on
     kPage,        // `text` is to be printed, as for --help
-    kUnexpected,  // nothing takes the word `text`
+    kUnexpected,  // no option or argument takes `text`
     kWrong,       // `text` says what is wrong
   };
   Kind kind = Kind::kRead;

@@ -34,8 +34,8 @@ class Option {
   // Each --option takes one word; more values need the option again.
   Option& OnePerFlag();
 
-  // Takes the empty text as a value. Without this call text may not be empty: a
-  // variable of a script that has no value would otherwise count as no option.
+  // Takes the empty text as a value. Without this call text may not be empty:
+  // otherwise an empty variable of a script would count as an option not given.
   Option& MayBeEmpty();
   void RefuseEmpty();
 
@@ -48,7 +48,7 @@ class Option {
   Option& OneOf(const std::vector<std::string>& values);
   // As OneOf, but the values take the place of the type: "text|json".
   Option& TypeOneOf(const std::vector<std::string>& values);
-  // Without the option `other` a value (if `wants` is true for it) is an error.
+  // A value for which `wants` is true is an error without the option `other`.
   Option& Needs(const Option& other);
   Option& Needs(const Option& other,
                 std::function<bool(const std::string& value)> wants);

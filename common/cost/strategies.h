@@ -46,8 +46,8 @@ struct StrategyPlan {
   size_t fastest = 0;
   std::optional<size_t> fastest_over_links;  // of those with several processes
   // The best number of servers for the parameter server without parallelism
-  // within the model, from 1 to twice the workers. More servers would not save
-  // a twentieth of the step.
+  // within the model, from 1 to twice the workers. More servers would save less
+  // than a twentieth of the step.
   int best_servers = 1;
   // Strategies that cannot run the job, and why.
   struct LeftOut {

@@ -30,8 +30,8 @@ class Encoding {
   // for gradients, whose sender keeps what was left out (error feedback).
   virtual bool compresses() const { return false; }
   // Returns the encoding of this format that sends this fraction of the
-  // elements; this one if the format sends all of them. A fraction that is not
-  // above 0 and at most 1 counts as the nearest that is. Never destroyed.
+  // elements; this one if the format sends all of them. A fraction that is too
+  // small or above 1 counts as the nearest possible one. Never destroyed.
   virtual const Encoding* WithFraction(double /*fraction*/) const {
     return this;
   }
@@ -43,9 +43,9 @@ class Encoding {
   virtual void Decode(int64_t n, const char* in, float* values) const = 0;
   // Returns the first of n encoded elements that is not finite; -1: all are.
   virtual int64_t FirstNonFinite(int64_t n, const char* in) const = 0;
-  // Returns the first element of the first unit, of n encoded elements, that
-  // Encode cannot have written; -1: all units are valid. The unit's values mean
-  // nothing, but Decode and FirstNonFinite stay within their arrays.
+  // Of n encoded elements, returns the first element of the first unit that
+  // Encode cannot have written; -1: all units are valid. The values of such a
+  // unit mean nothing, but Decode and FirstNonFinite stay within their arrays.
   virtual int64_t FirstMalformed(int64_t /*n*/, const char* /*in*/) const {
     return -1;
   }

@@ -7,9 +7,9 @@
 
 namespace tributary {
 
-// Raises the soft limit of open files, of which each connection is one, to the
-// hard limit. A write beyond the limit of a file's size (ulimit -f) becomes an
-// error (EFBIG) and does not end the process. Call this first in main; child
+// Raises the soft limit of open files, including connections, to the hard
+// limit. Makes a write beyond the limit of a file's size (ulimit -f) an error
+// (EFBIG) instead of the end of the process. Call this first in main; child
 // processes inherit both.
 void PrepareProcessLimits();
 

@@ -26,8 +26,8 @@ absl::Status CheckReadable(const std::string& path);
 
 // The content of a file, as far as it can be read; empty: there is none. For
 // files of runs and of the system, whose readers check the content. Unlike
-// std::istreambuf_iterator it does not throw where a read fails: the path is a
-// folder, or the process of a file in /proc has ended.
+// std::istreambuf_iterator it does not throw when a read fails, because the
+// path is a folder or the process of a file in /proc has ended.
 std::string ReadText(const std::string& path);
 
 }  // namespace tributary

@@ -20,11 +20,11 @@ struct GoesOnFrom {
 };
 
 // FailedPrecondition, with advice, when `job` cannot continue exactly from the
-// checkpoint: its optimizer has other states, or corrects by the step's number
-// the states of a parameter that is no longer frozen; it ends before that step;
-// its batches do not fit the remaining rows of the epoch; or local_sgd prevents
-// it, with which the servers' state is the outer optimizer's and an update
-// completes a whole period.
+// checkpoint: its optimizer has other states; a parameter is no longer frozen
+// and the optimizer corrects states by the step's number; the job ends before
+// that step; its batches do not fit the remaining rows of the epoch; the step
+// is within a period of local_sgd; or only one of the two jobs uses local_sgd,
+// with which the state is that of the outer optimizer.
 absl::Status CheckGoesOn(const v1::JobSpec& job, const GoesOnFrom& from);
 
 }  // namespace tributary

@@ -17,7 +17,7 @@ DataStretch StretchOf(const v1::JobSpec& job, int64_t rows);
 
 // Returns how the job of a checkpoint has taken its rows. For a checkpoint of
 // an earlier version the course is computed from the job, whose batches were
-// then the same from step 0 on. Empty: a program trained, whose course is
+// then the same from step 0 on. Empty: a program trained and its course is
 // unknown, or the course contradicts itself.
 DataCourse CourseOf(const v1::CheckpointManifest& manifest);
 

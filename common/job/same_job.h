@@ -7,9 +7,9 @@
 
 namespace tributary {
 
-// Returns how a resolved job differs from one that was resolved earlier,
-// perhaps by an older version, which did not know every field, such as
-// "training.steps: 100 -> 200". A field that the earlier job lacks has its
+// Returns the difference, such as "training.steps: 100 -> 200", between a
+// resolved job and one that was resolved earlier, perhaps by an older version
+// that did not know every field. A field that the earlier job lacks has its
 // default. Empty: the jobs are the same.
 std::string OtherJob(const v1::JobSpec& earlier, const v1::JobSpec& job);
 

@@ -133,8 +133,8 @@ class LayerKind {
   // True if every output element depends only on the input element at its
   // place.
   virtual bool elementwise() const { return false; }
-  // The inputs and outputs of a linear layer. It can be cut by either, so that
-  // two linear layers make a pair. 0 and 0 for other kinds.
+  // The inputs and outputs of a linear layer. The layer can be cut by either,
+  // so that two linear layers make a pair. 0 and 0 for other kinds.
   struct Product {
     int64_t in = 0;
     int64_t out = 0;

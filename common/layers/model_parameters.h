@@ -10,11 +10,10 @@
 
 namespace tributary {
 
-// The parameters of a model in forward order, named as
-// torch.nn.Sequential names them, layers without parameters counted: "0.weight"
-// [out, in] and "0.bias" [out] of a linear layer, "3.body.0.weight" of a layer
-// within a residual. Running averages are included. Depends only on the layers
-// and checks nothing.
+// The parameters of a model in forward order, named as in torch.nn.Sequential,
+// where layers without parameters count too: "0.weight" [out, in] and "0.bias"
+// [out] of a linear layer, "3.body.0.weight" of a layer within a residual.
+// Running averages are included. Depends only on the layers and checks nothing.
 ParameterSpecs ModelParameters(const v1::ModelSpec& model);
 
 // The layer that a parameter of ModelParameters belongs to, and the parameter's

@@ -92,8 +92,8 @@ class CoordinatorClient {
   absl::StatusOr<v1::JobStatusResponse> GetJobStatus(absl::Duration timeout);
   absl::StatusOr<v1::StopJobResponse> StopJob(const v1::StopJobRequest& request,
                                               absl::Duration timeout);
-  // With `request.after`, waits up to `timeout` for the checkpoint, and not for
-  // a coordinator that has been away for kAway.
+  // With `request.after`, waits up to `timeout` for the checkpoint, but gives
+  // up once the coordinator has been away for kAway.
   absl::StatusOr<v1::TakeCheckpointResponse> TakeCheckpoint(
       v1::TakeCheckpointRequest request, absl::Duration timeout);
 

@@ -8,9 +8,9 @@
 
 namespace tributary {
 
-// While this object lives, SIGTERM makes a daemon log that it ends, and give
-// its place back. Otherwise the job would wait for the place until the lease
-// expires. `name`: "rank 1".
+// While this object lives, SIGTERM makes a daemon log that it is ending and
+// give its place back. Otherwise the job would wait for the place until the
+// lease expires. `name`: "rank 1".
 class LeaveOnSignal {
  public:
   LeaveOnSignal(Member* member, const std::string& name);

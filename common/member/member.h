@@ -137,7 +137,7 @@ class Member {
   MemberDisplay& display() { return display_; }
 
   // Sends `payload` to the group of these ranks, which include this one, under
-  // this plan. With `parts`, rank r of the group also gets parts[r], after it.
+  // this plan. With `parts`, rank r also gets parts[r], after the payload.
   // Returns what each rank has sent to this one, in the order of `ranks`.
   // DeadlineExceeded names the missing ranks; Aborted: the plan has ended.
   absl::StatusOr<std::vector<std::string>> Exchange(

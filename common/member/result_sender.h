@@ -46,10 +46,10 @@ class ResultSender {
                                 Set set = Set::kEvaluated);
 
   // The heartbeat thread calls this when a coordinator of this term has
-  // answered. A new coordinator first gets the parts that only its predecessor
-  // had, in the order of steps: if a later evaluation became complete before
-  // them, that would end the wait for an earlier one. OK: the coordinator has
-  // the parts, or refuses them for good; another error: call again.
+  // answered. A new coordinator first gets, in the order of steps, the parts
+  // that only its predecessor had: once a later evaluation is complete, it
+  // waits no longer for an earlier one. OK: the coordinator has the parts, or
+  // refuses them for good; another error: call again.
   absl::Status Follow(uint64_t term);
   // Ends every wait. Call it when Follow is not called any more.
   void Close();
@@ -61,7 +61,7 @@ class ResultSender {
   // meanwhile. Aborted: another coordinator has taken over, or is taking over.
   absl::Status Send(const v1::ReportEvaluationRequest& request);
   // Keeps a part that the coordinator has taken, and drops the parts of
-  // evaluations that it has saved.
+  // evaluations that the coordinator has saved.
   void Keep(const v1::ReportEvaluationRequest& request,
             const v1::ReportEvaluationResponse& response)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -21,7 +21,7 @@ std::unique_ptr<TraceRecorder> MakeTraceRecorder(const v1::JobSpec& job);
 class TraceSender {
  public:
   static constexpr size_t kMaxEvents = 4096;  // of a heartbeat
-  // So many waiting events are sent at once, before the next heartbeat is due.
+  // When this many events wait, they are sent before the next heartbeat is due.
   static constexpr size_t kUrgentEvents = 1024;
 
   // `recorder` must outlive the sender. clock_id: see MonotonicClockId.

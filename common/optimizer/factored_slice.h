@@ -21,8 +21,8 @@ struct FactoredSlice {
   }
 };
 
-// x^2 rounded to a multiple of `unit`, a power of two; below 2^51 units. Adding
-// and subtracting 1.5 * 2^52 units leaves no smaller bits.
+// x^2, which is below 2^51 units, rounded to a multiple of `unit`, a power of
+// two. Adding and subtracting 1.5 * 2^52 units leaves no smaller bits.
 TRIBUTARY_HOST_DEVICE inline double RoundedSquare(float x, double unit) {
   const double large = 6755399441055744.0 * unit;
   return (double{x} * double{x} + large) - large;

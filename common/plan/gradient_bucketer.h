@@ -14,7 +14,7 @@ namespace tributary {
 class GradientBucketer {
  public:
   // `plan` must outlive the bucketer. `holds`: true for the blocks of this
-  // worker; null: all blocks are.
+  // worker; null: all blocks are its own.
   explicit GradientBucketer(
       const PartitionPlan& plan,
       const std::function<bool(const Block&)>& holds = nullptr);

@@ -26,9 +26,9 @@ struct ParameterRun {
 };
 
 // Runs of parameters in backward order, the last parameters first, from the
-// number of elements of each. A run takes parameters until it holds `bytes`;
-// the first one, which backward fills while little else can be sent, until it
-// holds `first_bytes` (Li et al. 2020, PyTorch Distributed). Parameters without
+// number of elements of each. A run takes parameters until it holds `bytes`.
+// The first run ends at `first_bytes`, because backward fills it while little
+// else can be sent (Li et al. 2020, PyTorch Distributed). Parameters without
 // elements are skipped.
 std::vector<ParameterRun> BucketParameters(absl::Span<const int64_t> elements,
                                            int64_t first_bytes, int64_t bytes);

@@ -9,9 +9,8 @@
 
 namespace tributary {
 
-// A model's parameters as the workers' mesh cuts them, and as they are whole.
-// In the planned list the slices of a parameter stand one behind the other in
-// its place.
+// A model's parameters, cut by the workers' mesh or whole. In the planned list
+// the slices of a parameter follow each other, in the parameter's place.
 
 // The whole parameters, in order.
 ParameterSpecs WholeParameters(const ParameterSpecs& planned);

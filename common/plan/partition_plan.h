@@ -69,9 +69,9 @@ struct Grain {
 // Maps every parameter element to one block of one shard: a pure function of
 // specs, number of shards and bucket size, so every process computes it alone.
 //
-// Parameters are taken in backward order (last first). One of at least
-// kSplitElements is cut into one contiguous slice per shard, whole grains each;
-// a smaller one goes whole to the shard with the fewest bytes so far. A shard's
+// Parameters are taken in backward order (last first). A parameter of at least
+// kSplitElements is cut into one contiguous slice of whole grains per shard; a
+// smaller one goes whole to the shard with the fewest bytes so far. A shard's
 // slices are packed into blocks of at most bucket_bytes / num_shards, each of
 // parameters that the same workers hold.
 class PartitionPlan {

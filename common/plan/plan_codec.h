@@ -17,10 +17,9 @@ DeviceMesh MeshOf(const v1::Plan& plan);
 
 // Makes the partition that a published plan stands for: one shard per server,
 // or one shard if it has no servers. Errors as PartitionPlan::Create;
-// InvalidArgument also: a mesh that is not of its workers, a parameter that
-// nobody holds, a wire format that this program does not have, a
-// top_k_fraction that is out of range, or incarnations that are not one for
-// each worker.
+// InvalidArgument also: a mesh of another number of workers, a parameter that
+// nobody holds, a wire format that this program does not have, a top_k_fraction
+// that is out of range, or another number of incarnations than workers.
 absl::StatusOr<PartitionPlan> MakePartitionPlan(const v1::Plan& plan);
 
 }  // namespace tributary

@@ -13,12 +13,12 @@ namespace tributary {
 
 // Returns the first layer of every stage, then the number of layers. Cuts by
 // the FLOPs of both passes (CutStages), so that every process cuts alike. Pairs
-// of layers that tensor ranks share stay together. InvalidArgument: fewer parts
-// that may be cut apart than stages.
+// of layers that tensor ranks share stay together. InvalidArgument: the model
+// can be cut into fewer parts than there are stages.
 absl::StatusOr<std::vector<int>> StageBounds(const ModelCosts& costs,
                                              const TensorCuts& cuts,
                                              int stages);
-// For a resolved job; errors as CostsOfModel's, too.
+// The same for a resolved job. Also errors as CostsOfModel.
 absl::StatusOr<std::vector<int>> StageBounds(const v1::JobSpec& job,
                                              const Shape& sample_shape);
 

@@ -26,8 +26,8 @@ int PortOf(const sockaddr& address);
 
 // The connections to a page's port. A connection has a limited time to send
 // each whole request, however often it sends a byte, and to receive the answer.
-// If there are too many connections, the oldest in its phase is shut, among
-// those of the host with the most connections. So a new connection is always
+// If there are too many connections, the host with the most connections loses
+// the one that has been in its phase the longest. So a new connection is always
 // accepted, and one host cannot keep out another. Thread-safe.
 class PageConnections {
  public:

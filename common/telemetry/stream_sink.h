@@ -16,8 +16,8 @@ namespace tributary {
 // waits would stop every thread that logs. Thread-safe.
 class StreamSink final : public spdlog::sinks::base_sink<std::mutex> {
  public:
-  // How long a line waits for a slow reader. After a line has been left out,
-  // lines do not wait until one has been written again.
+  // How long a line waits for a slow reader. It does not wait if the line
+  // before was left out.
   static constexpr absl::Duration kPatience = absl::Milliseconds(200);
 
   // The descriptor must outlive it.

@@ -10,8 +10,8 @@ namespace tributary {
 // from the times of requests and answers (NTP, RFC 5905). The true offset lies
 // within the estimate plus or minus half the round trip, so the sample with the
 // shortest round trip counts. Because clocks drift, the uncertainty of a sample
-// grows by 15 microseconds a second, and a later sample replaces it once that
-// one is at least as certain. Pure: all times are passed in.
+// grows by 15 microseconds a second, and a later sample replaces it once the
+// later one is at least as certain. Pure: all times are passed in.
 class ClockOffset {
  public:
   // In microseconds.

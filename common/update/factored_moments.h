@@ -41,8 +41,8 @@ class FactoredMoments {
   void MakeDirection(Ops& ops, const OptimizerStep& step, const float* gradient,
                      float* direction) const;
 
-  // A checkpoint holds the average of the row, and that of the column, of each
-  // element, so that any other slices can be filled from it.
+  // A checkpoint holds, for each element, the averages of its row and of its
+  // column, so that slices of any other sizes can be filled from it.
   void Expand(float* rows, float* columns) const;
   // rows: one value for each element of the slice. columns: those of the
   // matrix's first row.

@@ -10,7 +10,7 @@
 namespace tributary {
 
 // Sums over whole tensors are made of sums over grains of kGrainElements, which
-// are added in one order, so that their bits do not depend on how the
+// are added in a fixed order, so that their bits do not depend on how the
 // parameters are split (docs/decisions/grains.md).
 
 // Values of the grains of one stretch of a parameter that begins at element

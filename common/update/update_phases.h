@@ -21,10 +21,10 @@ class Ops;
 //   norm -> factors -> directions -> moves       Adafactor
 //     -> apply
 //
-// A phase with an arrow behind it ends in sums over whole tensors, which the
-// processes that hold slices of them put together (grain_sums.h). Servers and
-// the ranks of an all-reduce take the same decisions here, so that their bits
-// are the same. Pure: no lock, no wait, no memory of a step.
+// A phase before an arrow ends in sums over whole tensors. The processes that
+// hold slices of the tensors combine their sums (grain_sums.h). Servers and the
+// ranks of an all-reduce take the same decisions here, so that their bits are
+// the same. Pure: no lock, no wait, no memory of a step.
 class UpdatePhases {
  public:
   // A weight becomes weight_scale * weight - rate * direction.

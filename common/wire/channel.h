@@ -49,9 +49,9 @@ void LimitConnections(grpc::ServerBuilder* builder, int calls);
 
 // For a process that transfers tensors; call it first. Makes glibc keep large
 // buffers: by default it returns them to the system on every free, and page
-// faults take half of the CPU time of a large transfer (docs/decisions). Stops
-// Abseil's search for deadlocks, which Debian's build makes at every lock, also
-// at gRPC's, unless this is a debug build.
+// faults take half of the CPU time of a large transfer (docs/decisions). Unless
+// this is a debug build, also stops the search for deadlocks that Debian's
+// build of Abseil makes at every lock, including gRPC's.
 void PrepareForTransfers();
 
 }  // namespace tributary

@@ -31,8 +31,8 @@ struct CheckpointWriter {
 // plain object: events go in, answers come out, and it does no I/O.
 class CheckpointLedger {
  public:
-  // Limit of checkpoints that wait for files. Beyond it the oldest has failed,
-  // or the one after it if the oldest has the best weights.
+  // Limit of checkpoints that wait for files. Beyond it the oldest counts as
+  // failed, or the second oldest if the oldest has the best weights.
   static constexpr size_t kMaxOpen = 16;
   static constexpr size_t kMaxTextBytes = 4096;
 

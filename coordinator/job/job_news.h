@@ -54,7 +54,7 @@ class JobNews {
   // Whether there is news. `phase`: the phase that may be seen. `held`: the
   // state must not be seen yet.
   bool Has(v1::JobPhase phase, bool held) const;
-  // Takes all news but phase, message, trace and deposed. Notes whether
+  // Takes all news except phase, message, trace and deposed. Notes whether
   // training diverges, which may fail the job.
   JobUpdate Take(bool held);
   void Show(v1::JobPhase phase) { shown_phase_ = phase; }

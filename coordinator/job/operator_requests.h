@@ -55,7 +55,7 @@ class OperatorRequests {
  private:
   // OK if a stop now would leave a checkpoint; otherwise says why not.
   absl::Status LeavesCheckpoint() const;
-  absl::Status Over() const;  // the error of a call that wants a living job
+  absl::Status Over() const;  // the error of a call if the job is over
   void HoldIfDue();
   // Names the workers that the hold waits for: "waits for worker 1 to finish
   // step 6".

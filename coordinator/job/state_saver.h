@@ -62,9 +62,9 @@ class StateSaver {
   const uint64_t term_;
   uint64_t deposed_by_ = 0;  // its term; 0: none
   bool allowed_ = false;
-  // Marks, as made from a state's small parts and revision: of the state on
-  // disk, of its part that must be saved before it is seen, and of the state
-  // whose saving has been tried last.
+  // Marks, which are made from a state's small parts and revision: of the state
+  // on disk, of that state's part that must be saved before it is seen, and of
+  // the state whose saving was tried last.
   std::string saved_;
   std::string saved_ahead_;
   std::string tried_;

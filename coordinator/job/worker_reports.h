@@ -16,8 +16,8 @@
 namespace tributary {
 
 // The steps and evaluations that the workers of a job report. A coordinator
-// that takes over continues after the recorded steps, at the step that each
-// rank's reports continue from. A plain object: time is passed in.
+// that takes over continues after the recorded steps; each rank's reports
+// continue from their own step. A plain object: time is passed in.
 class WorkerReports {
  public:
   // `start`: where the job starts.
@@ -68,8 +68,8 @@ class WorkerReports {
   // Takes the evaluations of both sets that were completed since the last call.
   std::vector<EvaluationRecord> TakeComplete();
 
-  // When a step last ended or training began; and when training began. 0: not
-  // yet.
+  // When a step last ended (before the first: when training began), and when
+  // training began. 0: not yet.
   int64_t progress_micros() const { return progress_micros_; }
   int64_t begin_micros() const { return begin_micros_; }
 

@@ -28,7 +28,7 @@ namespace tributary {
 //   trace.jsonl          the events of traced steps, if there are any
 //   events.jsonl         losses, replacements, rollbacks, checkpoints, phases
 //   evaluations.jsonl    a line for each complete evaluation, if any
-//   events.out.tfevents  the same for TensorBoard
+//   events.out.tfevents  losses and metrics for TensorBoard
 //   logs/                one file for each process
 //   model.json           how to use the weights
 //   environment.json     what the run is computed with

@@ -15,7 +15,7 @@ namespace tributary {
 
 // Returns the lines of trace.jsonl for a batch, each with its end
 // (docs/run-directory.md). They are far shorter than 64 KiB, so that a line
-// which a killed coordinator wrote only in part is found.
+// which a killed coordinator wrote only in part is noticed.
 std::vector<std::string> TraceLines(const TraceBatch& batch);
 
 // trace.jsonl of a run directory. Its first line creates it, and it takes no

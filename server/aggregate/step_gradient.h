@@ -27,7 +27,7 @@ class Ops;
 // in the workers' memory take no memory of this process, so they form no group.
 //
 // Running averages that the received values replace are averaged in double
-// (ReplacedMean), and so are their sums.
+// (ReplacedMean); their sums are in double, too.
 //
 // A plain object: the block's lock guards it.
 class StepGradient {

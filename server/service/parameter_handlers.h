@@ -68,7 +68,7 @@ class ParameterHandlers {
   // Answers with the error and counts its reason.
   void Fail(ServedCall* call, const absl::Status& status);
   // Returns a callback that answers a call with weights or a status. unrounded:
-  // it sends float32, whatever the plan's wire format of weights.
+  // the callback sends float32, whatever the plan's wire format of weights.
   template <typename Response>
   WeightsDone AnswerWeights(ServedCall* call, MemoryReader reader = {},
                             bool unrounded = false);

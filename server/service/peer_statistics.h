@@ -16,8 +16,8 @@
 
 namespace tributary {
 
-// Encodes the sums of a shard as a message. They are its payload, because their
-// number grows with the model, and a header must not.
+// Encodes the sums of a shard as a message. They are the payload, because their
+// number grows with the model and headers have a limit.
 grpc::ByteBuffer EncodeStatistics(absl::Span<const double> values);
 // DataLoss: the message is damaged.
 absl::StatusOr<std::vector<double>> DecodeStatistics(

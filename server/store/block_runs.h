@@ -63,7 +63,7 @@ class BlockRuns {
 
   const Block& block_;
   const GroupedOptimizer& optimizer_;
-  std::vector<Run> runs_;  // fixed but for the moments
+  std::vector<Run> runs_;  // fixed, except the moments
   // One per state name; none when all runs have factored moments.
   std::vector<SharedBuffer> state_;
 };

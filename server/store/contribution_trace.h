@@ -20,7 +20,7 @@ class ContributionTrace {
 
   // Call it when the contribution has been checked: its rank is valid then.
   void Checked();
-  // Returns `done`, made to record how long it takes and the bytes it sends.
+  // Returns a callback that calls `done` and records its duration and bytes.
   WeightsDone Answering(const WeightsDone& done) const;
   // Traces the update that this contribution completes. gathers: the update
   // applies the contributions of all ranks; otherwise this one alone.

@@ -97,7 +97,7 @@ class ParameterShard {
   // Checks a contribution. Computes crc32c if it came without one.
   absl::Status CheckContribution(const BlockState& block,
                                  Contribution* contribution);
-  // Names the block's element `at`: its parameter and its index in that.
+  // Names the block's element `at`: the parameter and the index within it.
   std::string PlaceOf(const Block& block, int64_t at) const;
   // The answer to a gradient whose unit at element `at` cannot be decoded.
   absl::Status Malformed(const Block& block, const Contribution& c, int64_t at);

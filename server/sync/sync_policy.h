@@ -39,8 +39,8 @@ class SyncPolicy {
 
 // Bulk synchronous parallel (Valiant 1990): a step is applied once every worker
 // has contributed to it, and no worker reads its weights before. With backup
-// workers (Chen et al. 2016) a step is applied once all but `backup_workers`
-// have contributed, and later contributions are dropped.
+// workers (Chen et al. 2016) a step is applied once all workers except
+// `backup_workers` have contributed, and later contributions are dropped.
 class BulkSynchronous final : public SyncPolicy {
  public:
   explicit BulkSynchronous(int backup_workers = 0)

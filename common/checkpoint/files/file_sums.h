@@ -22,7 +22,7 @@ struct FileSums {
 enum class Comparing { kNothing, kChecksum, kDigest };
 
 // PageDigest returns the SHA-256 of a page's content, followed by its checksum
-// `stored`; FileDigest that of all page digests, concatenated: 32 bytes each.
+// `stored`; FileDigest that of the concatenated page digests, each of 32 bytes.
 std::string PageDigest(absl::string_view content, uint32_t stored);
 std::string FileDigest(const std::vector<std::string>& page_digests);
 

@@ -39,8 +39,8 @@ class ResidualFile {
       const std::string& folder, const v1::CheckpointManifest& manifest,
       int rank);
 
-  // Fills residuals[p], with all elements of parameter p; null: the rank pushes
-  // no gradient of it. Then compares the whole file's sums with the manifest's.
+  // Fills residuals[p] with all elements of parameter p; null: the rank pushes
+  // no gradient of p. Then compares the whole file's sums with the manifest's.
   // DataLoss: the file is damaged or does not hold these parameters.
   absl::Status Read(absl::Span<float* const> residuals) const;
 

@@ -81,13 +81,13 @@ std::string WriterTag(uint64_t job_id, uint64_t plan_epoch);
 absl::Status CheckTensorNames(const ParameterSpecs& parameters,
                               absl::Span<const std::string> state_names);
 
-// Writes folder/FileNameOf: first to a temporary file, which is synced and
-// then renamed. So the file is complete or absent, and an existing file of that
-// name stays until then. After an error no new file remains. ResourceExhausted:
-// the disk is full. DataLoss: the disk failed. Unavailable: another system
-// error; all name the path. InvalidArgument: blocks and header do not match.
-// Cancelled: `cancelled` returned true; it is called before each block and
-// before the rename.
+// Writes folder/FileNameOf: first to a temporary file, which is synced and then
+// renamed. So the file is complete or absent, and an existing file of that name
+// stays until the rename. After an error no new file remains.
+// ResourceExhausted: the disk is full. DataLoss: the disk failed. Unavailable:
+// another system error. These three name the path. InvalidArgument: blocks and
+// header do not match. Cancelled: `cancelled` returned true; it is called
+// before each block and before the rename.
 absl::StatusOr<v1::CheckpointFile> WriteShardFile(
     const std::string& folder, const ShardFileHeader& header,
     absl::Span<const BlockImage> blocks,

@@ -53,9 +53,9 @@ class SharedArena {
   // for this process. Nobody may write during the call. Does nothing when the
   // memory was never shared.
   absl::Status Detach() ABSL_LOCKS_EXCLUDED(mu_);
-  // Calls this before Detach puts other pages at the arena's addresses, so that
-  // a driver that has pinned the present ones can give them back; null: nobody
-  // has to know. Not during a Detach.
+  // Sets what Detach calls before it puts other pages at the arena's addresses,
+  // so that a driver can unpin the present pages; null: nothing. Do not call
+  // this during a Detach.
   void OnDetach(std::function<void()> before) ABSL_LOCKS_EXCLUDED(mu_);
   // How often Detach has put other pages at the arena's addresses. A driver
   // that has pinned the earlier pages goes on writing to those.

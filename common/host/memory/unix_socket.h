@@ -35,7 +35,7 @@ UniqueFd AcceptUnix(const UniqueFd& listener);
 absl::StatusOr<uid_t> PeerUser(const UniqueFd& socket);
 // Unavailable: nobody listens there.
 absl::StatusOr<UniqueFd> ConnectUnix(const std::string& address);
-// Whether this path is a socket at which nobody listens, also one between bind
+// Whether this path is a socket at which nobody listens; also true between bind
 // and listen. False if that cannot be determined.
 bool IsAbandonedUnix(const std::string& path);
 

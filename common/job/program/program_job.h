@@ -13,7 +13,7 @@ namespace tributary {
 struct ProgramJobSource {
   std::string text;       // of the job file; empty: there is none
   std::string file_name;  // empty: there is none; paths start here (job_file.h)
-  std::string name;       // the job's, if it has none and there is no file
+  std::string name;       // of the job, if neither text nor file gives one
   std::vector<std::string> overrides;  // as given to --set
   // True if the text is the job of an earlier run: the program may then change
   // its fields.
@@ -37,7 +37,8 @@ absl::StatusOr<v1::JobSpec> ParseProgramBase(const ProgramJobSource& source);
 // Returns the whole job: the source with `settings`, the program's fields
 // (SubmitJobRequest). Errors as ReadJobFile; also InvalidArgument when a
 // setting contradicts an override, or the text unless `text_yields`: the
-// message names the field and both values. Errors in a setting begin with it.
+// message names the field and both values. An error in a setting names it
+// first.
 absl::StatusOr<v1::JobSpec> ParseProgramJob(
     const ProgramJobSource& source, const std::vector<std::string>& settings);
 

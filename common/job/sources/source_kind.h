@@ -14,8 +14,8 @@
 namespace tributary {
 
 // A kind of data source, as a job file describes it. Sources passed to a kind
-// are of this kind. How their rows are read is in worker/train/data/sources; a
-// new kind is in docs/extending.md#a-data-source.
+// are of this kind. The code in worker/train/data/sources reads their rows. How
+// to add a kind: docs/extending.md#a-data-source.
 class SourceKind {
  public:
   virtual ~SourceKind() = default;
@@ -30,11 +30,11 @@ class SourceKind {
     return {};
   }
 
-  // The tokens of a sample; 0: samples are no sequences of tokens.
+  // The tokens of a sample; 0: samples are not sequences of tokens.
   virtual int64_t SequenceLength(const v1::DataSource& /*source*/) const {
     return 0;
   }
-  // The features of a sample that is no sequence; 0: only the files tell.
+  // The features of a sample that is not a sequence; 0: only the files tell.
   virtual int64_t SampleWidth(const v1::DataSource& /*source*/) const {
     return 0;
   }

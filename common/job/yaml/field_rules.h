@@ -9,8 +9,8 @@
 
 namespace tributary {
 
-// The rules of all fields of the schema except the layers', whose kinds hold
-// theirs. Every number has a rule, so that no range is forgotten.
+// The rules of all fields of the schema, except those of layers, which the
+// kinds of layers hold. Every number has a rule, so that no range is forgotten.
 absl::Span<const FieldRule> AllFieldRules();
 
 // The rule of a field, or nullptr: then any value is valid and none is

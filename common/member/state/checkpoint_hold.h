@@ -31,7 +31,7 @@ class CheckpointHold {
   }
 
   bool HoldsBack(int64_t step) const { return hold_ > 0 && step > step_; }
-  // The coordinator has to know the begun step to settle the checkpoint's.
+  // The coordinator has to know the begun step to settle the checkpoint's step.
   bool unsettled() const { return hold_ > 0 && step_ == 0; }
   // The worker begins no step after this one now.
   void StandAfter(int64_t finished_step) {

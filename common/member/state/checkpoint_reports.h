@@ -16,9 +16,8 @@ struct WantedCut {
   bool best = false;  // no later snapshot may take its place
 };
 
-// The checkpoint files that a member reports, and those that it could not
-// write, until the coordinator has taken them, in the order of steps. A plain
-// object.
+// A member's reports about checkpoint files, written or failed, in the order of
+// steps, until the coordinator has taken them. A plain object.
 class CheckpointReports {
  public:
   // Limit while the coordinator cannot be reached.

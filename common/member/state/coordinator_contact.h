@@ -11,7 +11,7 @@
 namespace tributary {
 
 // What a member knows of its coordinator: how long it has been silent, and the
-// term that tells it from those before it. A plain object.
+// term that distinguishes it from earlier ones. A plain object.
 class CoordinatorContact {
  public:
   // address: host:port. The coordinator counts as lost after `lost_micros`
@@ -23,7 +23,7 @@ class CoordinatorContact {
         term_(term),
         last_answer_micros_(now_micros) {}
 
-  // It has answered, but its answer does not count yet.
+  // The coordinator has answered, but its answer does not count yet.
   void Touch(int64_t now_micros) { last_answer_micros_ = now_micros; }
   // Takes an answer; call it with terms that are at least term(). Returns
   // whether a new coordinator has taken over.

@@ -21,7 +21,7 @@ class SnapshotReports {
     last_ = step;
     told_ = false;
   }
-  // A plan begins, whose snapshots are yet to be wanted.
+  // A plan begins, for which no snapshot is wanted yet.
   void BeginPlan() {
     wanted_ = {};
     last_ = 0;
@@ -38,7 +38,7 @@ class SnapshotReports {
   bool told_ = true;
 };
 
-// That a worker's group cannot continue under a plan. A plain object.
+// Records that a worker's group cannot continue under a plan. A plain object.
 class GroupBreak {
  public:
   void Set(uint64_t plan_epoch, std::string why) {

@@ -30,7 +30,7 @@ class StepReports {
   bool urgent() const { return !stalled_ && pending_.size() >= kPerHeartbeat; }
   bool stalled() const { return stalled_; }
 
-  // Adds the next reports to a heartbeat. True when it has all that wait.
+  // Adds the next reports to a heartbeat. True when it has all waiting reports.
   bool AddTo(v1::HeartbeatRequest* request) const {
     const size_t batch = std::min(pending_.size(), kPerHeartbeat);
     for (size_t i = 0; i < batch; ++i) *request->add_steps() = pending_[i];

@@ -11,9 +11,9 @@ namespace tributary {
 // FTRL-proximal (McMahan et al., KDD 2013, Algorithm 1), per coordinate. There
 //   w = -(z - sign(z) l1) / slope, slope = (beta + sqrt(n)) / alpha + l2,
 //   z += g - (slope' - slope) w for the next n, so z' = g - slope' w - sign(w)
-// l1 if w is not 0. In this form z follows from the weight, and another alpha
-// than that of the step before does not move the weight by itself. z is a state
-// because w = 0 says only that |z| is at most l1.
+// l1 if w is not 0. In this form z follows from the weight, and a change of
+// alpha since the previous step does not by itself move the weight. z is a
+// state because w = 0 says only that |z| is at most l1.
 struct FtrlRule {
   static constexpr std::array kStates = {"z", "n"};
   TRIBUTARY_HOST_DEVICE static float Update(const OptimizerStep& p,

@@ -16,9 +16,9 @@
 
 namespace tributary {
 
-// Runs functions soon on the thread that polls a queue, in the order of their
-// Post, which alarms alone would not keep. Thread-safe. It must live until the
-// queue is empty.
+// Runs functions soon on the thread that polls a queue, in the order of the
+// calls of Post. Alarms alone would not keep this order. Thread-safe. It must
+// live until the queue is empty.
 class PostedWork {
  public:
   // The queue must not be shut down yet; the last function may shut it down.

@@ -48,10 +48,10 @@ class Access {
   Access() = default;  // clear text
 
   // Reads what the options name, for a process of one of these roles.
-  // InvalidArgument: the certificate is of another role, a token without TLS or
-  // too short, or a file that is not what it should be. NotFound: a file is
-  // missing. FailedPrecondition: the certificate has expired, or is not valid
-  // yet.
+  // InvalidArgument: the certificate is of another role, the token is too short
+  // or is given without TLS, or a file is not what it should be. NotFound: a
+  // file is missing. FailedPrecondition: the certificate has expired, or is not
+  // valid yet.
   static absl::StatusOr<Access> Read(const AccessOptions& options,
                                      const std::vector<PeerRole>& roles);
   static absl::StatusOr<Access> Read(const AccessOptions& options,

@@ -37,8 +37,8 @@ struct Caller {
   // PermissionDenied unless the ticket is of this place.
   absl::Status SpeaksFor(v1::Role role, uint32_t index,
                          uint64_t incarnation) const;
-  // PermissionDenied when the certificate is of another role than a member of
-  // this one has.
+  // PermissionDenied when the certificate is of another role than members with
+  // this role have.
   absl::Status MayRegisterAs(v1::Role role) const;
   // The account to which the costs of the call are charged.
   PeerConnections::CallerAccount Account() const;
@@ -64,7 +64,7 @@ class CallGuard : public std::enable_shared_from_this<CallGuard> {
  public:
   struct Options {
     std::shared_ptr<const PeerCredentials> tls;  // null: clear text
-    // Replaces a certificate of any role but coordinator. Empty: no token does.
+    // Replaces a certificate of any role except coordinator. Empty: no token.
     std::string token;
     const Clock* clock = &Clock::Real();  // for the pauses of the log
   };

@@ -20,9 +20,9 @@ namespace tributary {
 inline constexpr size_t kMostPemBytes = 1 << 20;
 
 // The certificate of this process, and the rules by which it accepts those of
-// its peers. Both ends of a connection show one (TLS, RFC 8446). A peer's
-// must come from the same authority and name a role of Tributary. If both name
-// a job, it must be the same job. Thread-safe.
+// its peers. Both ends of a connection show a certificate (TLS, RFC 8446). A
+// peer's must come from the same authority and name a role of Tributary. If
+// both name a job, it must be the same job. Thread-safe.
 class PeerCredentials {
  public:
   // The names of the files in a folder, as those of a Kubernetes secret of type

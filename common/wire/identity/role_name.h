@@ -5,7 +5,7 @@
 
 namespace tributary {
 
-// The word of messages, files and metrics for a process's role.
+// The word for a process's role in messages, files and metrics.
 inline const char* RoleName(v1::Role role) {
   switch (role) {
     case v1::ROLE_SERVER:

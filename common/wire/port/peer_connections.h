@@ -26,10 +26,10 @@ std::string PlainAddress(absl::string_view peer);
 // those that exceed the limits, so that a peer costs a bounded amount.
 //
 // A connection is a member's once a whole call on it has shown the ticket of a
-// server or worker; until then it is nobody's. If connections are too many or
-// too large, nobody's are closed, of the host that has most of them. A member
-// whose connection is closed connects and calls again: it loses time, but
-// nothing else. Thread-safe.
+// server or worker; until then it is nobody's. If a limit is exceeded,
+// connections that are nobody's are closed, those of the host that has most of
+// them. A member whose connection is closed connects and calls again: it loses
+// time, but nothing else. Thread-safe.
 class PeerConnections {
  public:
   struct Limits {

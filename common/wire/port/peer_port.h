@@ -17,8 +17,8 @@
 namespace tributary {
 
 // A port on which a gRPC server serves. It accepts the connections itself and
-// hands them to gRPC, because gRPC 1.51 can neither count those of a peer nor
-// close one. The limits are those of the guard's PeerConnections.
+// hands them to gRPC, because gRPC 1.51 cannot count the connections of a peer
+// or close one. The limits are those of the guard's PeerConnections.
 //
 //   auto port = PeerPort::Listen(address, guard);
 //   (*port)->AddTo(&builder, 100);

@@ -36,7 +36,7 @@ class SideThread {
   ~SideThread() { Stop(); }
 
  private:
-  // Does on the thread what other threads have asked of it.
+  // Does, on this thread, what other threads have requested.
   void Obey();
 
   SideCalls calls_;  // of the thread

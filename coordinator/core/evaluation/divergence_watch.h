@@ -10,7 +10,7 @@
 namespace tributary {
 
 // Notices when training diverges: the loss of a step is not a number, or the
-// mean of the last kWindow losses is above kFactor times the first one of the
+// mean of the last kWindow losses is above kFactor times the first loss of the
 // job, or of the first job in a chain of resumed ones. A plain object.
 class DivergenceWatch {
  public:

@@ -29,10 +29,10 @@ class EvaluationDecisions {
 
   // Whether the ranks wait for decisions at all.
   bool decides() const { return keeps_best_ || stop_after_ > 0; }
-  // Takes the next complete evaluation of the job; an evaluation that is not
-  // later than all before is ignored. An evaluation that is neither at the end
-  // of an epoch or of the job nor due by every_steps does not count: the run
-  // was stopped at this step. The job's course must be known.
+  // Takes the next complete evaluation of the job; an evaluation is ignored
+  // unless it is later than all before. An evaluation that is neither at the
+  // end of an epoch or of the job nor due by every_steps does not count: the
+  // run was stopped at this step. The job's course must be known.
   void Add(const EvaluationRecord& evaluation);
 
   // Adds the newest evaluation up to `step`, and what was decided by then, to a
@@ -45,8 +45,8 @@ class EvaluationDecisions {
                const SavedEvaluations& saved);
 
   // Everybody goes back to `step` and computes other weights than before after
-  // it: the evaluations of later steps no longer count, and none of these steps
-  // is evaluated again.
+  // it: the evaluations of later steps no longer count, and these steps get no
+  // new ones.
   void GoBack(int64_t step);
 
   // Sets the basis (EvaluationBasis) of evaluations from now on. If earlier
@@ -56,8 +56,8 @@ class EvaluationDecisions {
   std::string SetBasis(uint32_t basis);
 
   // All ranks have evaluated after `step` and wait there. Asks for a checkpoint
-  // of this step if its weights are the best. Ignores a step earlier than one
-  // before in this plan.
+  // of this step if its weights are the best. Ignores a step that is lower than
+  // an earlier call's in this plan.
   void Stand(int64_t step, int64_t now_micros);
   // Returns the answer to a rank that waits for the decision after `step`.
   // `complete`: all parts of the evaluation have arrived. DeadlineExceeded
@@ -98,8 +98,8 @@ class EvaluationDecisions {
   // best.
   void StopIfDue();
   // Whether to ask for a checkpoint of the best weights, which are those after
-  // `step`. Also true if one of this step is due: a later one must not take its
-  // place. False at the job's end, after which no other is due.
+  // `step`. Also true if a checkpoint of this step is due anyway: no later one
+  // may take its place. False at the job's end, when no later one comes.
   bool AsksForCheckpoint(int64_t step) const;
 
   JobState& state_;

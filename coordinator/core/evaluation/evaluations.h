@@ -64,8 +64,8 @@ class Evaluations {
   }
   // The newest complete evaluation; step -1: none.
   const EvaluationRecord& latest() const { return latest_; }
-  // The newest evaluation to show: latest(), or before it that of the other
-  // run.
+  // The newest evaluation to show: latest(), or until there is one, that of the
+  // former run.
   const EvaluationRecord& shown() const {
     return latest_.step < 0 ? former_ : latest_;
   }

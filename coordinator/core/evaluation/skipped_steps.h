@@ -15,15 +15,15 @@ namespace tributary {
 // (nonfinite: skip). A plain object.
 class SkippedSteps {
  public:
-  // `earlier`: those of the jobs that this one continues.
+  // `earlier`: the skipped steps of the jobs that this one continues.
   explicit SkippedSteps(int64_t earlier = 0) : count_(earlier) {}
 
-  // Adds those that an earlier coordinator of the job recorded.
+  // Adds the skipped steps that an earlier coordinator of the job recorded.
   void Continue(int64_t recorded) { count_ += recorded; }
 
-  // Counts a step. Call it in the order of steps. The first one that this
-  // coordinator counts has a sentence, and so have the job's tenth, hundredth
-  // and so on.
+  // Counts a step. Call it in the order of steps. There is a sentence about the
+  // first one that this coordinator counts, and about the job's tenth,
+  // hundredth and so on.
   void Add(int64_t step) {
     ++count_;
     newest_.push_back(step);
@@ -40,7 +40,7 @@ class SkippedSteps {
   std::vector<std::string> TakeNotices() { return std::exchange(notices_, {}); }
 
   int64_t count() const { return count_; }
-  // Those up to `step`, which must be one of the last steps.
+  // The skipped steps up to `step`, which must be one of the last steps.
   int64_t CountUpTo(int64_t step) const {
     int64_t count = count_;
     for (auto it = newest_.rbegin(); it != newest_.rend() && *it > step; ++it) {

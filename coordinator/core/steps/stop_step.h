@@ -35,9 +35,9 @@ inline int64_t RoundEnd(int64_t step, int64_t steps_a_round) {
 // Determines the step after which all workers of a job stop, on request or
 // because a rank's program takes no further step. This is the highest step that
 // any of them has begun. A job that stops early by its evaluations, after which
-// all workers wait, stops at the evaluated step itself. With local_sgd it is
-// the end of that step's round, because servers have no weights of a step
-// within a round. A plain object.
+// all workers wait, stops at the evaluated step itself. With local_sgd the job
+// stops at the end of that step's round, because servers have no weights of a
+// step within a round. A plain object.
 class StopStep {
  public:
   // steps_a_round: StepCount::steps_an_update.

@@ -17,8 +17,8 @@ class ServedCall {
  public:
   virtual ~ServedCall() = default;
 
-  // Moves the request out of the call, so that the new owner of a payload
-  // decides how long it lives, not the call that still waits.
+  // Moves the request out of the call, so that a payload lives as long as its
+  // new owner wants, even if the call still waits.
   virtual grpc::ByteBuffer TakeRequest() = 0;
   virtual void Answer(const grpc::ByteBuffer& response) = 0;
   virtual void Fail(const absl::Status& status) = 0;

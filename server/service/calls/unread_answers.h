@@ -17,8 +17,8 @@ namespace tributary {
 
 // Accounts for weights that were given to gRPC and that the client has not read
 // yet. Each answer keeps its version of a block in memory until gRPC releases
-// it. gRPC 1.51 does so when the answer is written or the connection ends, even
-// if the call is cancelled. A client that reads nothing would keep every
+// it. gRPC 1.51 releases it when the answer is written or the connection ends,
+// even if the call is cancelled. A client that reads nothing would keep every
 // version in memory, so a connection over its limit gets no further weights.
 class UnreadAnswers : public std::enable_shared_from_this<UnreadAnswers> {
  public:
