@@ -76,8 +76,8 @@ CheckpointInfo ReadCheckpointInfo(const std::string& folder);
 absl::StatusOr<std::vector<CheckpointInfo>> ListCheckpoints(
     const std::string& directory);
 
-// The newest complete checkpoint. NotFound, with the defect of the newest
-// incomplete one, when there is none.
+// The newest complete checkpoint. NotFound: there is none; the error tells what
+// the newest incomplete one lacks.
 absl::StatusOr<CheckpointInfo> NewestCheckpoint(const std::string& directory);
 
 // The owner of the checkpoints that may be kept or removed. A checkpoint that

@@ -66,7 +66,7 @@ void Follow(const std::string& word, Place* place) {
   }
 }
 
-// The option's values, each behind `prefix`.
+// The option's values, each after `prefix`.
 std::vector<Completion> Values(const OptionDescription& option,
                                const std::string& begun,
                                const std::string& prefix,

@@ -12,9 +12,9 @@ namespace {
 // shell function that completes it, and QUESTION the word that makes the
 // program print completions (kCompleteWord).
 
-// bash splits words at = and :, and wants only the part behind the last of
-// them. It offers file names where the program answers nothing. A word that
-// ends in . or = goes on, so no space follows it.
+// bash splits words at = and :, and wants only the part after the last of them.
+// It offers file names where the program answers nothing. A word that ends in .
+// or = goes on, so no space follows it.
 constexpr char kBash[] = R"(# bash completion for PROGRAM
 FUNCTION() {
   local line=${COMP_LINE:0:COMP_POINT} words last head answer

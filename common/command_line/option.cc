@@ -14,7 +14,7 @@ namespace {
 
 constexpr char kRefusesEmpty[] = "refuses empty";
 
-// Words its errors itself: a ValidationError would name the option twice.
+// Makes its own error messages: a ValidationError would name the option twice.
 void CheckNumber(CLI::Option* option, const CLI::Range& range,
                  const std::string& wanted) {
   const auto check = [option, range, wanted](const std::string& value) {

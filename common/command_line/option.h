@@ -39,7 +39,7 @@ class Option {
   Option& MayBeEmpty();
   void RefuseEmpty();
 
-  // Limits of a value. --help shows them behind the type.
+  // Limits of a value. --help shows them after the type.
   Option& Range(int first, int last);
   Option& Range(double first, double last);
   Option& Positive();

@@ -8,8 +8,8 @@
 namespace tributary {
 
 // A resolved job with another strategy and number of workers, as `tributary
-// train` would run it. The batch of all workers stays, and so do settings of
-// the job's own strategy that also apply to the new one. InvalidArgument:
+// train` would run it. The batch of all workers stays. Settings of the job's
+// own strategy stay if they also apply to the new one. InvalidArgument:
 // `tributary train` would refuse the job, with the reason.
 absl::StatusOr<v1::JobSpec> JobWithStrategy(const v1::JobSpec& job,
                                             const Strategy& strategy);

@@ -10,7 +10,7 @@ namespace tributary {
 
 // How gradients are written in messages: a format of `wire` in the job file.
 // Each file of kinds/ defines one. An encoding has no state. Its bytes depend
-// on the values alone, and so they are the same on every instruction set.
+// only on the values, so they are the same on every instruction set.
 //
 // Elements are encoded in units, and the bytes of several units follow each
 // other. So a caller may work through a slice in runs of whole units; only the

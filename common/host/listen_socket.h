@@ -15,7 +15,7 @@ namespace tributary {
 // wildcard host (0.0.0.0 or [::]) means IPv4 and IPv6. The sockets never block,
 // and child processes do not inherit them. InvalidArgument: not host:port.
 // Unavailable: the port is taken, or the host is not this machine's; the
-// message is the system's reason alone.
+// message is only the system's reason.
 absl::StatusOr<std::vector<UniqueFd>> ListenOn(const std::string& address,
                                                int backlog);
 

@@ -22,8 +22,8 @@ inline constexpr int kFromSeed = -1;
 // values decide alike.
 //
 // InvalidArgument at its place in the job file: a parameter has no tensor, or
-// one of another shape; a tensor of the file is neither taken by a parameter
-// nor in model.initialize_unused nor replaced by a fresh parameter of its name;
+// one of another shape; a tensor of the file is not taken by a parameter, not
+// in model.initialize_unused and not replaced by a fresh parameter of its name;
 // or a rule names nothing.
 absl::StatusOr<std::vector<int>> MatchInitialTensors(
     const Places& places, const v1::ModelSpec& model,

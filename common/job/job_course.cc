@@ -28,8 +28,8 @@ std::string OrderByJob(const v1::DataSpec& data) {
                             data.stream().buffer_bytes(), "}");
 }
 
-// The stretch of a checkpoint whose version did not record the rows: the
-// largest number of rows that gives the recorded steps.
+// The stretch of a checkpoint whose version did not record the rows: with the
+// largest number of rows for which the recorded steps are right.
 DataStretch WithoutRows(const v1::CheckpointManifest& manifest) {
   DataStretch stretch = StretchOf(manifest.job(), 1);
   stretch.order = OrderByJob(manifest.job().data());

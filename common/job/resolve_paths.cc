@@ -159,8 +159,8 @@ class PathResolver {
   }
 
   // Call this for every list of files after all lists are resolved.
-  // InvalidArgument: the names of its files are in another order than those of
-  // another list of the source, which is read side by side with it.
+  // InvalidArgument: the list's file names are in another order than those of a
+  // list that the source reads side by side with it.
   absl::Status CheckPairs(const std::string& path,
                           const std::vector<std::string>& files) {
     const std::string source = path.substr(0, path.rfind('.'));

@@ -15,7 +15,7 @@ namespace tributary {
 // (kaiming_uniform with a = sqrt(5)); for embeddings, normal with the spec's
 // deviation; for attention as torch.nn.MultiheadAttention; for norms, weight
 // and running variance 1, bias and running mean 0. Every element is a function
-// of (seed, parameter, element) alone, so that any process computes any part
+// of only (seed, parameter, element), so that any process computes any part
 // alike. `parameters` are those that Model made of `spec`; out: all of the
 // parameter's elements.
 void InitialWeights(const ParameterSpecs& parameters, const v1::ModelSpec& spec,

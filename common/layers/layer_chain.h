@@ -32,7 +32,7 @@ class LayerChain {
 
   absl::Status Check();
 
-  // The width behind the last layer that was checked.
+  // The width after the last layer that was checked.
   const LayerWidth& width() const { return width_; }
   // The path of the first layer that takes statistics of a batch in which each
   // sample has one value of a feature, so that the batch must have at least two

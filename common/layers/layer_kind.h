@@ -140,7 +140,7 @@ class LayerKind {
     int64_t out = 0;
   };
   virtual Product ProductOf(const v1::LayerSpec&) const { return {}; }
-  // How `ranks` share a layer that is no part of a pair, and the extent that is
+  // How `ranks` share a layer that is not in a pair, and the extent that is
   // cut; 0: the layer stays whole.
   virtual LayerCut CutAlone() const { return LayerCut::kWhole; }
   virtual int64_t ExtentToCut(const v1::LayerSpec&, int /*ranks*/) const {

@@ -15,7 +15,7 @@ namespace tributary {
 // Shoeybi et al. 2019):
 //  - a linear layer whose outputs pass through nothing but elementwise layers
 //    into another one makes a pair with it, the first by columns, the second by
-//    rows, if there are as many features between them as ranks;
+//    rows, if at least as many features as ranks are between them;
 //  - any other linear layer is cut by columns, if every rank gets at least
 //    16 of them, and its outputs are gathered;
 //  - attention is cut by heads, an embedding by tokens;

@@ -137,7 +137,7 @@ std::string ScaleText(const Scale& scale) {
 }
 
 // True when the distance of the means, in units of the smaller deviation, or
-// the ratio of the deviations is greater than in two tables of one kind.
+// the ratio of the deviations is greater than it is in two tables of one kind.
 bool AreFarApart(const Scale& a, const Scale& b, bool same_kind) {
   const double shift = same_kind ? 1 : 0.1;
   const double ratio = same_kind ? 4 : 1.1;

@@ -26,7 +26,7 @@ class GroupedOptimizer {
                             std::vector<ParameterGroup> groups = {});
 
   int num_groups() const { return static_cast<int>(optimizers_.size()); }
-  // A function of the parameter's name alone.
+  // A function of only the parameter's name.
   int GroupOf(const ParameterSpec& parameter) const;
   // Weight and state of the parameter never change, whatever its gradient is.
   // That holds for a running average, too.

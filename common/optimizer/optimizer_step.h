@@ -20,8 +20,8 @@ struct OptimizerStep {
   float gradient_scale = 1;  // the clip coefficient; multiplied in first
   float weight_decay = 0;    // g += weight_decay w
   float rate = 0;            // Adam: learning rate / (1 - beta1^t)
-  // AdamW, Lion: 1 - learning rate * weight decay. SGD: 1, but for running
-  // averages Optimizer::RunningScale.
+  // AdamW, Lion: 1 - learning rate * weight decay. SGD: 1. Running averages:
+  // Optimizer::RunningScale.
   float weight_scale = 1;
   float epsilon = 0;
   float beta1 = 0;  // decay of the first average, or the momentum

@@ -5,8 +5,8 @@
 
 namespace tributary {
 
-// Each part of the pattern between two stars is searched for behind the
-// previous one; the first and the last part are tied to the name's ends.
+// Each part of the pattern between two stars is searched for after the previous
+// one; the first and the last part are tied to the name's ends.
 std::optional<std::vector<std::string_view>> StarsOf(std::string_view pattern,
                                                      std::string_view name) {
   std::vector<std::string_view> stars;

@@ -29,7 +29,7 @@ struct ParameterGroup {
 };
 
 // The texts that the pattern's stars stand for in the name, in order. A star
-// stands for any text, also none; all stars but the last take the shortest
+// stands for any text, also none; all stars except the last take the shortest
 // possible text. nullopt: the name does not match.
 std::optional<std::vector<std::string_view>> StarsOf(std::string_view pattern,
                                                      std::string_view name);

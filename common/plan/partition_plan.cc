@@ -23,7 +23,7 @@ class BlockPacker {
   int64_t size() const { return shard_size_; }
 
   // Cuts [begin, end) at grains wherever a block is full. A slice that fits a
-  // block of its own is not cut to fill up the one before.
+  // block of its own is not cut to fill up the previous block.
   void Add(int parameter, const Holders& holders, int64_t begin, int64_t end) {
     while (begin < end) {
       if (blocks_.empty() || blocks_.back().holders != holders ||
@@ -105,8 +105,8 @@ absl::Status CheckSlice(const ParameterSpec& spec) {
       "parameter ", spec.name, " is no slice of ", spec.whole_name));
 }
 
-// Checks that the slices of a parameter stand one behind the other and make it
-// up. The code that puts them together relies on that.
+// Checks that the slices of a parameter follow each other and make up the
+// whole. The code that assembles parameters relies on this.
 absl::Status CheckWholes(const ParameterSpecs& parameters,
                          std::set<std::string> names) {
   size_t p = 0;

@@ -67,7 +67,7 @@ struct Grain {
 };
 
 // Maps every parameter element to one block of one shard: a pure function of
-// specs, number of shards and bucket size, so every process computes it alone.
+// specs, number of shards and bucket size, so every process can compute it.
 //
 // Parameters are taken in backward order (last first). A parameter of at least
 // kSplitElements is cut into one contiguous slice of whole grains per shard; a

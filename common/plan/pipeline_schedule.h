@@ -14,8 +14,8 @@ struct PipelineTask {
 };
 
 // The tasks of stage `stage` of `stages`, in their order. A forward pass needs
-// that of the same micro-batch on the stage before, a backward pass that on the
-// stage after.
+// the forward pass of the same micro-batch on the previous stage, a backward
+// pass the one on the next stage.
 std::vector<PipelineTask> MakePipelineTasks(PipelineSchedule schedule,
                                             int stage, int stages,
                                             int micro_batches);

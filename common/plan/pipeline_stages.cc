@@ -8,7 +8,7 @@
 namespace tributary {
 namespace {
 
-// Costs of ranges, as differences of sums over the layers before. The cost of a
+// Costs of ranges, as differences of sums over the first layers. The cost of a
 // range has the same bits each time.
 class RangeCosts {
  public:
@@ -28,9 +28,9 @@ class RangeCosts {
 };
 
 // The smallest possible value of the largest cost of a range, by dynamic
-// programming: least[i] is that of the first i layers in `stage` stages. It
-// grows with i, and the cost of the last range falls as the range begins later,
-// so the best beginning is where the two cross.
+// programming: least[i] is this value for the first i layers in `stage` stages.
+// least[i] grows with i, and the cost of the last range falls as the range
+// begins later, so the best beginning is where the two cross.
 double LeastGreatestCost(const RangeCosts& cost, int stages) {
   const int layers = cost.layers();
   std::vector<double> least(layers + 1);

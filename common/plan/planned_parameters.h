@@ -23,7 +23,7 @@ absl::StatusOr<std::vector<int>> StageBounds(const v1::JobSpec& job,
                                              const Shape& sample_shape);
 
 // The parameters of the model as the mesh cuts and places them, which the plan
-// of the job lists. They depend on the arguments alone.
+// of the job lists. They depend only on the arguments.
 absl::StatusOr<ParameterSpecs> PlannedParameters(const v1::JobSpec& job,
                                                  const Shape& sample_shape);
 

@@ -12,9 +12,9 @@
 
 namespace tributary {
 
-// Says that a number is out of range, or would be in float32, in which it is
-// used: " must be above 0, got 1e-50, which is 0 in float32". text: the number
-// as it was written. Empty: it is in range.
+// Says that a number is out of range, or would be out of range as the float32
+// in which it is used: " must be above 0, got 1e-50, which is 0 in float32".
+// text: the number as it was written. Empty: it is in range.
 std::string OutOfRange(const Range& range, double value, absl::string_view text,
                        bool of_bytes);
 

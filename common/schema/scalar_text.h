@@ -35,7 +35,7 @@ std::string ScalarText(const google::protobuf::Message& message,
                        const google::protobuf::FieldDescriptor* field,
                        int index);
 
-// The value of a number as a double; 0 when the field is no number. Whole
+// The value of a number as a double; 0 when the field is not a number. Whole
 // numbers beyond 2^53 are rounded.
 double ScalarNumber(const google::protobuf::Message& message,
                     const google::protobuf::FieldDescriptor* field, int index);

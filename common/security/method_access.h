@@ -10,8 +10,8 @@
 namespace tributary {
 
 // Who may call a method. Every method of every service that a port serves is in
-// the one table of this file's source; a method that is not there may be called
-// by nobody.
+// the one table of this file's source; nobody may call a method that is not
+// there.
 struct MethodAccess {
   std::string method;  // "/tributary.v1.ParameterService/Pull"
   // The roles that a caller's certificate may have.

@@ -7,7 +7,7 @@
 
 namespace tributary {
 
-// Whether both are equal, in a time that depends on the length alone.
+// Whether both are equal, in a time that depends only on the length.
 inline bool EqualSecrets(absl::string_view a, absl::string_view b) {
   return a.size() == b.size() &&
          CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;

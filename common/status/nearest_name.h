@@ -13,7 +13,7 @@ namespace tributary {
 int EditDistance(absl::string_view a, absl::string_view b);
 
 // The name that the writer of `written` most likely meant, or empty when none
-// is near. Of equally near names, the first.
+// is near. Among equally near names, the first.
 std::string NearestName(absl::string_view written,
                         const std::vector<std::string>& names);
 

@@ -324,9 +324,9 @@ void HttpListener::Retire() {
   const UniqueFd closed(MHD_quiesce_daemon(retired_->handle));
 }
 
-// While MHD_stop_daemon runs, MHD_queue_response takes no response and says
-// that it has. libmicrohttpd 0.9.75 then reads a null pointer if it answers a
-// request that it cannot parse. So no connection may be left by then.
+// While MHD_stop_daemon runs, MHD_queue_response ignores the response but
+// reports success. libmicrohttpd 0.9.75 then reads a null pointer if it answers
+// a request that it cannot parse. So no connection may be left by then.
 void HttpListener::Stop(std::unique_ptr<Daemon> daemon) {
   if (daemon == nullptr) return;
   const UniqueFd closed(MHD_quiesce_daemon(daemon->handle));

@@ -41,8 +41,8 @@ struct PageReader {
   absl::Duration refresh;
 };
 
-// Who may read the pages. An address of this machine alone may be in clear text
-// and open; another one wants token and TLS, or `insecure`.
+// Who may read the pages. A port that only this machine reaches may be open and
+// in clear text; any other needs a token and TLS, or `insecure`.
 struct PageAccess {
   // Callers show the token as a bearer token (RFC 6750) or, as browsers do, as
   // the password of basic authentication (RFC 7617). Empty: no token is needed.
@@ -53,8 +53,8 @@ struct PageAccess {
   // changes. New connections get the newest certificate; existing ones go on.
   std::function<absl::StatusOr<Credential>()> renew;
   absl::Duration renew_every = absl::Seconds(5);
-  // A second port, of this machine alone, which answers /healthz and nothing
-  // else, so that readers of the pages cannot keep a health check out.
+  // A second port, which only this machine reaches and which answers only
+  // /healthz, so that readers of the pages cannot keep a health check out.
   // host:port; empty: none.
   std::string health_listen;
   // Returns when this process's current certificate expires, for the metrics;
@@ -126,8 +126,8 @@ class HttpListener {
   // have ended, and ends the daemon. Null: does nothing.
   void Stop(std::unique_ptr<Daemon> daemon);
   void Tend();  // the second thread
-  // Shows the newest certificate: libmicrohttpd cannot change that of a daemon,
-  // so another daemon takes the place of the one that listens.
+  // Shows the newest certificate: libmicrohttpd cannot change a daemon's
+  // certificate, so a new daemon replaces the one that listens.
   void Renew();
   void Retire();
   HttpAnswer Make(const std::string& path, const Page& page,

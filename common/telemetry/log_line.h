@@ -34,7 +34,7 @@ std::string FormatLogLine(LogFormat format, const LogRecord& record);
 // other line unchanged.
 std::string MessageOf(absl::string_view line);
 
-// The time of a line in either format; nullopt: it is no line of a log.
+// The time of a line in either format; nullopt: it is not a line of a log.
 std::optional<absl::Time> TimeOfLine(absl::string_view line);
 
 }  // namespace tributary

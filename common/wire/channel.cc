@@ -35,7 +35,7 @@ grpc::ChannelArguments CommonArguments(const KeepAlive& keep_alive) {
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, Millis(keep_alive.timeout));
   arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // no limit
-  // Despite its name, the time that one attempt to connect may take.
+  // Despite its name, this is the time that one attempt to connect may take.
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kHandshakeMs);
   return arguments;
 }

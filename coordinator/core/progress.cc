@@ -92,7 +92,7 @@ absl::Status Progress::StartAt(uint32_t rank_index, int64_t start_step) {
 void Progress::Close(int64_t step) {
   const int64_t last = std::max(step, furthest_step());
   for (uint32_t rank = 0; rank < ranks_.size(); ++rank) {
-    // An error means that the gap exceeds kMaxWaitingReports. It stays.
+    // An error means that the gap exceeds kMaxWaitingReports: the gap stays.
     (void)StartAt(rank, last);
   }
 }

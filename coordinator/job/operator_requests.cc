@@ -13,7 +13,7 @@
 namespace tributary {
 namespace {
 
-// A hold that is over soon is no news.
+// A hold that is over sooner is not reported.
 constexpr int64_t kShortHoldMicros = 1'000'000;
 
 }  // namespace

@@ -13,8 +13,8 @@
 namespace tributary {
 
 // The machine, libraries and data that a run was computed with, for
-// environment.json (docs/run-directory.md). Two runs of one job may differ in
-// these alone.
+// environment.json (docs/run-directory.md). Two runs of one job may differ only
+// in these.
 struct EnvironmentRecord {
   Machine machine;  // of the coordinator
   // The processes that hold the ranks, by rank, with their arithmetic.

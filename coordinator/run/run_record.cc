@@ -89,8 +89,8 @@ double Number(const Json& json, const std::string& key, double otherwise) {
 }
 
 // Reads the step of a line of metrics.jsonl, without its bytes. A loss that is
-// no number is NaN, unless the line says that there is none; other fields that
-// are missing are 0.
+// not a number is NaN, unless the line says that there is none; other fields
+// that are missing are 0.
 StepRecord StepOf(const Json& json) {
   StepRecord record;
   record.step = Field(json, "step");

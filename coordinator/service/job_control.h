@@ -43,7 +43,7 @@ class JobControl {
   // Waits until there is news and returns it; after `timeout` the update may be
   // empty. For one caller: each record is returned once.
   JobUpdate WaitForUpdate(absl::Duration timeout);
-  // The last update of a job that is over, once its members have ended. Of a
+  // The last update of a job that is over, once its members have ended. For a
   // failed job it also has the steps that not all workers have reported.
   JobUpdate LastUpdate();
   // All workers stop at one common step; then the weights are read and the job

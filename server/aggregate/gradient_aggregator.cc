@@ -115,7 +115,7 @@ GradientAggregator::Verdict GradientAggregator::Add(Contribution contribution) {
 }
 
 // Every contribution is compared with the total, also while none is added
-// early, so that the order of arrival does not decide which job runs.
+// early, so that whether a job runs does not depend on the order of arrival.
 bool GradientAggregator::FitsTotal(const Contribution& contribution) const {
   const uint64_t announced = contribution.total_samples;
   const uint64_t total =

@@ -115,7 +115,7 @@ class GradientAggregator {
   const VectorClock& contributed() const { return contributed_; }
   const VectorClock& applied() const { return applied_; }
   // Gathered steps: the ranks whose contribution to the open step is missing.
-  // Otherwise: the ranks behind the furthest rank.
+  // Otherwise: the ranks that are behind the furthest rank.
   std::vector<int> MissingRanks() const;
 
   // By rank; a missing contribution has no samples.

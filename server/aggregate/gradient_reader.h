@@ -13,7 +13,7 @@ namespace tributary {
 // counted within the block.
 struct GradientScan {
   uint32_t crc32c = 0;           // of all bytes
-  int64_t first_nonfinite = -1;  // the first that is no finite number; or -1
+  int64_t first_nonfinite = -1;  // the first that is not finite; or -1
   int64_t first_malformed = -1;  // Encoding::FirstMalformed, or -1
 };
 // If the payload has a wrong size, only the checksum is valid. ignored: the

@@ -20,7 +20,7 @@ class Ops;
 // With few ranks all contributions are kept until the step is complete, and one
 // pass over memory sums them. With many ranks they would take many times the
 // memory of the weights. So once a group of contributions waits whose ranks
-// follow those that were added, it is added to a sum, and its payloads are
+// follow those already added, the group is added to a sum, and its payloads are
 // released. The bits do not change: the floats are added in the same order, and
 // to store a sum between two additions does not round it. This needs the total
 // of samples in advance (GradientAggregator::announced_samples). Contributions

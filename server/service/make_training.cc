@@ -13,7 +13,7 @@ namespace tributary {
 namespace {
 
 // The steps with a checkpoint, and those after which the ranks wait for a
-// decision: the weights that they evaluate are those that are kept.
+// decision: the evaluated weights are those that are kept.
 Barrier MakeBarrier(const v1::JobSpec& job, DataCourse course) {
   return [checkpoint = job.checkpoint().every_steps(),
           evaluation = job.evaluation().every_steps(),

@@ -33,7 +33,7 @@ std::vector<bool> FrozenSlices(const Block& block,
 }
 
 // True for a running average that the received values replace, if the job takes
-// their mean differently from that of gradients.
+// their mean in another way than that of gradients.
 bool IsReplaced(const BlockRuns::Run& run, const BlockState::Options& options) {
   return options.replaced_mean != ReplacedMean::kAsGradients && !run.frozen &&
          run.like->is_running() &&

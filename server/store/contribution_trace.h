@@ -23,7 +23,7 @@ class ContributionTrace {
   // Returns a callback that calls `done` and records its duration and bytes.
   WeightsDone Answering(const WeightsDone& done) const;
   // Traces the update that this contribution completes. gathers: the update
-  // applies the contributions of all ranks; otherwise this one alone.
+  // applies the contributions of all ranks; otherwise only this one.
   TraceScope Updating(TraceKind kind, bool gathers) const;
 
  private:

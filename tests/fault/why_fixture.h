@@ -27,7 +27,7 @@ class WhyTest : public FaultTest {
     Isolate({});
   }
 
-  // Gives the programs a register of this test alone, and further variables.
+  // Gives the programs a register that only this test uses, and more variables.
   void Isolate(std::vector<std::string> variables) {
     variables.push_back("XDG_STATE_HOME=" + Path("state"));
     SetEnvironment(std::move(variables));

@@ -44,7 +44,7 @@ ShardFileSeries SeriesOf(const v1::Plan& plan, const PartitionPlan& partition,
                          int shard, std::vector<std::string> state_names);
 
 // The contents of a server's file before its tensors; sufficient to read the
-// file alone.
+// file without the others.
 struct ShardFileHeader : ShardFileSeries {
   int64_t step = 0;           // steps done
   int64_t skipped_steps = 0;  // of these: they changed nothing

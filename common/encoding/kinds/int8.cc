@@ -43,7 +43,7 @@ __attribute__((always_inline)) inline void EncodeInt8Unit(int64_t n,
       bytes[i] = static_cast<char>(size >= kInfinityBits);
     }
   } else if (scale < std::numeric_limits<float>::min()) {
-    // Such a scale has too few bits, and all elements are below 1.5e-36.
+    // A subnormal scale has too few bits; all elements are below 1.5e-36.
     scale = 0;
     std::memset(bytes, 0, static_cast<size_t>(n));
   } else {
@@ -79,9 +79,9 @@ TRIBUTARY_CLONES void DecodeInt8(int64_t n, const char* in, float* values) {
   }
 }
 
-// Returns the first of a unit's elements that is decoded to a number that is
-// not finite; -1: all are finite. In a unit whose scale is not finite, the
-// encoder has marked these elements with bytes that are not 0.
+// Returns the first element of a unit whose decoded number is not finite; -1:
+// all are finite. In a unit whose scale is not finite, the encoder has marked
+// these elements with bytes that are not 0.
 int64_t FirstInInt8Unit(int64_t n, const char* in) {
   float scale = 0;
   std::memcpy(&scale, in, sizeof scale);

@@ -108,7 +108,7 @@ TRIBUTARY_CLONES void EncodeOneBit(int64_t n, const float* values, char* out) {
     if (means.AreFinite()) {
       FlagPositive(count, values, flags);
     } else {
-      // Such a unit is decoded to NaN where it is not finite, and else to 0.
+      // Elements that are not finite are decoded to NaN, all others to 0.
       means = {.positive = std::nanf(""), .negative = 0};
       for (int64_t i = 0; i < count; ++i) {
         flags[i] = static_cast<uint8_t>(!std::isfinite(values[i]));
@@ -148,9 +148,8 @@ TRIBUTARY_CLONES void DecodeOneBit(int64_t n, const char* in, float* values) {
   }
 }
 
-// Returns the first of a unit's elements that is decoded to a number that is
-// not finite; 0 if no element uses the mean that is not finite; -1 if both
-// means are finite.
+// Returns the first element of a unit whose decoded number is not finite; 0 if
+// no element uses the mean that is not finite; -1 if both means are finite.
 int64_t FirstInOneBitUnit(int64_t n, const char* in) {
   const Means means = ReadMeans(in);
   if (means.AreFinite()) return -1;

@@ -14,16 +14,16 @@ constexpr int64_t kTopKUnit = 1024;
 constexpr int64_t kIndexBytes = sizeof(uint16_t);
 constexpr int64_t kRecordBytes = kIndexBytes + int64_t{sizeof(float)};
 constexpr int32_t kInfinity = 0x7f800000;
-// Elements that are looked at together: most of these groups hold none of the
-// largest.
+// The elements of a group that are examined together: most groups hold none of
+// the largest elements.
 constexpr int64_t kGroupElements = 32;
 
 constexpr int64_t InTopKUnit(int64_t n) {
   return n < kTopKUnit ? n : kTopKUnit;
 }
 
-// Magnitudes as bits, whose order is that of the numbers. Infinities and NaNs
-// are equal: of all numbers that are not finite, the first ones are chosen.
+// Magnitudes as integers, in the numbers' order. Infinities and NaNs are equal:
+// of all numbers that are not finite, the first ones are chosen.
 __attribute__((always_inline)) inline void Magnitudes(int64_t n, const float* x,
                                                       int32_t* sizes) {
   for (int64_t i = 0; i < n; ++i) {

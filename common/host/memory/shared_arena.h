@@ -58,7 +58,7 @@ class SharedArena {
   // this during a Detach.
   void OnDetach(std::function<void()> before) ABSL_LOCKS_EXCLUDED(mu_);
   // How often Detach has put other pages at the arena's addresses. A driver
-  // that has pinned the earlier pages goes on writing to those.
+  // that has pinned the earlier pages keeps writing to these pages.
   uint64_t moves() const { return moves_; }
 
  private:

@@ -13,7 +13,7 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-// The text with its numbers without leading zeros.
+// The text, with its numbers written without leading zeros.
 std::string ByValue(absl::string_view text) {
   std::string plain;
   for (size_t i = 0; i < text.size(); ++i) {

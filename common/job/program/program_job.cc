@@ -123,8 +123,8 @@ class Merge {
     return text.empty() ? "[]" : text + "]";
   }
 
-  // `set_at`: the path at which the program has written `mine`; `at`: that at
-  // which the job has `others`.
+  // `set_at`: the path at which the program has written `mine`; `at`: the path
+  // at which the job has `others`.
   absl::Status Contradiction(const std::string& set_at,
                              const std::string& field, const std::string& at,
                              const std::string& others,

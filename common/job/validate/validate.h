@@ -9,7 +9,7 @@
 
 namespace tributary {
 
-// Checks that the parts of a job fit together, which no field shows alone. The
+// Checks that the parts of a job fit together, which no single field shows. The
 // job's fields are resolved.
 absl::Status ValidateJob(const Places& places, const v1::JobSpec& job);
 

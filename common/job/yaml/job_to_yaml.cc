@@ -116,8 +116,8 @@ class YamlWriter {
     return absl::StrCat("{", absl::StrJoin(entries, ", "), "}");
   }
 
-  // A layer stays on one line, and so does a message that holds only values and
-  // fits; any other message becomes a block.
+  // A layer, or a message that holds only values and fits, stays on one line;
+  // any other message becomes a block.
   bool FitsFlow(const Message& message, const std::string& path, size_t indent,
                 const std::string& name) const {
     for (const FieldDescriptor* field : FieldsOf(message, path)) {

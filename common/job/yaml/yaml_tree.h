@@ -34,8 +34,8 @@ struct YamlSource {
   std::string At(int line) const;
 };
 
-// Larger or deeper texts are refused, and so are anchors and aliases: job files
-// do not need them, and they could make a small text expand into a huge one.
+// Larger or deeper texts, anchors and aliases are refused: job files do not
+// need them, and aliases could make a small text expand into a huge one.
 inline constexpr size_t kMaxYamlBytes = 1 << 20;
 inline constexpr size_t kMaxYamlNodes = 100'000;
 inline constexpr size_t kMaxYamlDepth = 32;

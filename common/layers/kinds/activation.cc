@@ -7,7 +7,7 @@ namespace {
 // relu, gelu, sigmoid, tanh, silu: a function of each element.
 class Activation final : public LayerKind {
  public:
-  // The derivatives of relu, sigmoid and tanh follow from the output alone.
+  // The derivatives of relu, sigmoid and tanh follow from just the output.
   Activation(double flops, bool reads_output)
       : flops_(flops), reads_output_(reads_output) {}
 

@@ -30,7 +30,7 @@ class TiedLinear final : public LayerKind {
                           "first layer: \"0.weight\"; got ",
                           Quoted(tied.to()));
     }
-    // Its gradient is added to the embedding's; a second one would replace it.
+    // Its gradient is added to the embedding's. A second head would replace it.
     if (!chain->Tie()) {
       return chain->Error(path,
                           " is tied to 0.weight, as a layer before it; one "

@@ -10,7 +10,7 @@
 
 namespace tributary {
 
-// What a member knows of its coordinator: how long it has been silent, and the
+// A member's knowledge of its coordinator: how long it has been silent, and the
 // term that distinguishes it from earlier ones. A plain object.
 class CoordinatorContact {
  public:

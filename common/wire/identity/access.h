@@ -25,7 +25,7 @@ struct AccessOptions {
   std::string tls;
   std::string token_file;  // empty: no token
   bool insecure = false;   // allows clear text to other machines
-  // The same for groups of workers alone, whose transports know no TLS.
+  // The same only for groups of workers, whose transports know no TLS.
   bool insecure_groups = false;
 };
 

@@ -76,7 +76,7 @@ class CallGuard : public std::enable_shared_from_this<CallGuard> {
   };
 
   explicit CallGuard(Options options);
-  // Admits every call, for a process that is used by its own tests alone.
+  // Admits every call, for a process that only its own tests use.
   static std::shared_ptr<CallGuard> Open();
 
   std::shared_ptr<grpc::ServerCredentials> ForServer() const;

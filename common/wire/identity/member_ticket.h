@@ -28,13 +28,13 @@ struct MemberPlace {
 // the place (RFC 2104). The same place and key give the same ticket.
 std::string MakeTicket(absl::string_view job_key, const MemberPlace& place);
 
-// The place that a ticket proves. Unauthenticated: the bytes are no ticket that
-// MakeTicket made with this key.
+// The place that a ticket proves. Unauthenticated: the bytes are not a ticket
+// that MakeTicket made with this key.
 absl::StatusOr<MemberPlace> CheckTicket(absl::string_view job_key,
                                         absl::string_view ticket);
 
-// The place that a ticket claims, unproved. Unauthenticated: the bytes are no
-// ticket.
+// The place that a ticket claims, without proof. Unauthenticated: the bytes are
+// not a ticket.
 absl::StatusOr<MemberPlace> ReadTicket(absl::string_view ticket);
 
 }  // namespace tributary

@@ -31,8 +31,8 @@ using grpc::experimental::TlsCustomVerificationCheckRequest;
 [[maybe_unused]] const int kTablesStay =
     OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
 
-// Accepts the peers that may talk to this process at all. That the chain of
-// their certificate leads to the authority has been checked before.
+// Accepts the peers that may talk to this process at all. At this point their
+// certificate's chain is known to lead to the authority.
 class PeerVerifier final : public ExternalCertificateVerifier {
  public:
   // `role`: of the peer; nullopt: any, at a server.

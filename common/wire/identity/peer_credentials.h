@@ -53,8 +53,8 @@ class PeerCredentials {
   // a certificate: the default identity, which is for every job.
   const PeerIdentity& identity() const { return identity_; }
   bool has_certificate() const { return has_certificate_; }
-  // The content of this process's certificate as it is now: that of a folder is
-  // read anew. NotFound: there is no certificate, or the file is missing.
+  // The content of this process's certificate as it is now: a folder's file is
+  // read again. NotFound: there is no certificate, or the file is missing.
   absl::StatusOr<CertificateFacts> OwnFacts() const;
   // FailedPrecondition: peers refuse this process's certificate at this time,
   // because it has expired or is not valid yet. The message names the file.

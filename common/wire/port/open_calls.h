@@ -7,9 +7,9 @@
 
 namespace tributary {
 
-// How many calls are under way on the connections of this process's servers,
-// by gRPC's own account of them (channelz: gRFC A14). They count from the
-// headers on, also before their message has arrived. Not thread-safe.
+// How many calls are under way on the connections of this process's servers, by
+// gRPC's own account of them (channelz: gRFC A14). A call counts once its
+// headers have arrived, even before its message. Not thread-safe.
 class OpenCalls {
  public:
   // Begins a round of calls to Of. In each round gRPC is asked at most once for

@@ -30,8 +30,8 @@ namespace {
 
 constexpr int kPeerBacklog = 1024;
 constexpr int kAcceptedAtOnce = 64;
-// How often the thread looks at the connections. If a look takes long, the
-// pause is longer, so that looking takes a twentieth of a processor.
+// How often the thread looks at the connections. After a long look the pause is
+// longer, up to a limit, so that looking takes a twentieth of a processor.
 constexpr int64_t kPauseMicros = 50'000;
 constexpr int64_t kLongestPauseMicros = 200'000;
 constexpr int64_t kPausesPerLook = 20;

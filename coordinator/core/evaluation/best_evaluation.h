@@ -16,7 +16,7 @@ class BestEvaluation {
   // `perplexity` are better; of all other metrics, higher values are better.
   explicit BestEvaluation(std::string metric) : metric_(std::move(metric)) {}
 
-  // Call it in the order of steps. Of equal values the first is the best. A
+  // Call it in the order of steps. Among equal values the first is the best. A
   // value that is missing or not finite is no improvement.
   void Add(int64_t step, const std::map<std::string, double>& metrics);
 

@@ -30,9 +30,9 @@ class EvaluationDecisions {
   // Whether the ranks wait for decisions at all.
   bool decides() const { return keeps_best_ || stop_after_ > 0; }
   // Takes the next complete evaluation of the job; an evaluation is ignored
-  // unless it is later than all before. An evaluation that is neither at the
-  // end of an epoch or of the job nor due by every_steps does not count: the
-  // run was stopped at this step. The job's course must be known.
+  // unless it is later than all before. An evaluation counts only at the end of
+  // an epoch or of the job, or if it is due by every_steps: otherwise the run
+  // was stopped at its step. The job's course must be known.
   void Add(const EvaluationRecord& evaluation);
 
   // Adds the newest evaluation up to `step`, and what was decided by then, to a

@@ -37,10 +37,10 @@ class AskedCheckpoint {
   bool unsettled() const { return held_ && step_ == 0; }
 
   // Returns true when this call has settled the step. A job goes on without a
-  // checkpoint in two cases. It ends with this step (with local_sgd: within its
-  // round): nothing holds a worker after the last step. Or the only worker that
-  // had begun a step was lost, and this is the plan's start step, which has a
-  // checkpoint.
+  // checkpoint in two cases. The job ends with this step (with local_sgd:
+  // within its round): nothing holds a worker after the last step. Or the only
+  // worker that had begun a step was lost, and this is the plan's start step,
+  // which has a checkpoint.
   bool Settle(absl::Span<const Place> workers, int64_t start_step,
               int64_t total_steps) {
     if (!unsettled()) return false;

@@ -14,10 +14,10 @@ namespace tributary {
 // lives. The destructor removes socket and file.
 class ClaimedSocket {
  public:
-  // First removes the sockets of servers that were killed: those whose lock
-  // nobody holds and at which nobody listens. A server that is busy, stopped or
-  // about to listen keeps its socket. Without a directory: an abstract name,
-  // which vanishes with its socket. Unavailable: the directory cannot be used.
+  // First removes the sockets of servers that were killed: nobody holds their
+  // lock and nobody listens at them. A server that is busy, stopped or about to
+  // listen keeps its socket. Without a directory: an abstract name, which
+  // vanishes with its socket. Unavailable: the directory cannot be used.
   static absl::StatusOr<std::unique_ptr<ClaimedSocket>> Claim(
       const std::string& directory);
   ~ClaimedSocket();

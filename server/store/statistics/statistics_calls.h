@@ -64,7 +64,7 @@ class StatisticsCalls {
   void AnswerWaiters();
 
   const int shard_;
-  mutable absl::Mutex mu_;  // taken alone, never with a block's
+  mutable absl::Mutex mu_;  // never held together with a block's
   StatisticsExchange exchange_ ABSL_GUARDED_BY(mu_);
   std::vector<Waiter> waiters_ ABSL_GUARDED_BY(mu_);
 };

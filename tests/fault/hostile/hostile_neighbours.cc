@@ -242,7 +242,7 @@ void HostileNeighbours::SayFalseHellos(Count count) {
 }
 
 void HostileNeighbours::ConnectAsAnotherUser(Count count) {
-  // Changes the user of this thread alone; the C library's function cannot do
+  // Changes the user of this thread only; the C library's function cannot do
   // that.
   if (syscall(SYS_setresuid, -1, kNobody, -1) != 0) return;
   for (size_t i = 0; !attacks_.over(); ++i) {

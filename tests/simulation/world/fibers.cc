@@ -220,7 +220,7 @@ void Fibers::Settle() {
 
 void Fibers::Kill(const Process* process) {
   TRIBUTARY_CHECK(running_ == nullptr);
-  // Threads that are started meanwhile are behind these.
+  // Threads that are started meanwhile come after these.
   for (size_t i = fibers_.size(); i-- > 0;) {
     const std::shared_ptr<Fiber> fiber = fibers_[i];
     if (fiber->process() != process || fiber->done()) continue;

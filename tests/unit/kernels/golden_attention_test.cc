@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The golden group layers_attn (PyTorch in float64) but for its whole blocks,
+// The golden group layers_attn (PyTorch in float64), except its whole blocks,
 // which are models (tests/unit/worker/train/model); on the CPU and on a CUDA
 // device where one answers.
 #include <gtest/gtest.h>

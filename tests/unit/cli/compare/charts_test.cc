@@ -64,7 +64,7 @@ TEST(ChartsTest, TheMarkOfAPredictionDoesNotGoThroughTheNumber) {
   CompareReport report;
   report.rows = {Row("single", 1)};
   report.rows[0].predicted_step_seconds = 0.0101;
-  // The mark is at 1080, 8 pixels right of the bar: the number is behind it.
+  // The mark is at 1080, 8 pixels right of the bar: the number follows it.
   EXPECT_THAT(StepPartsChart(report), HasSubstr("x=\"1088\""));
   report.rows[0].predicted_step_seconds = 0.0099;  // the bar ends at 1080
   EXPECT_THAT(StepPartsChart(report), HasSubstr("x=\"1088\""));

@@ -96,7 +96,7 @@ TEST(PlanReportTest, TheJsonHasEveryPartInSecondsAndBytes) {
   EXPECT_EQ(json["left_out"][0]["why"], "3 heads");
 }
 
-// 2^66 bytes and a name that is no UTF-8: neither ends the program.
+// 2^66 bytes and a name that is not UTF-8: neither ends the program.
 TEST(PlanReportTest, WhateverComesIsWritten) {
   PlanReport report = Report();
   report.job_name = "a\xff";

@@ -51,7 +51,7 @@ TEST(CheckMemoryTest, WeightsGradientsAndStatesAreCounted) {
       << "frozen weights have no states";
 }
 
-// Counts the gradients, and those of the largest tensor twice.
+// Counts the gradients, and the gradient of the largest tensor twice.
 TEST(CheckMemoryTest, ProgramsHaveTheirWeightsAlready) {
   const v1::JobSpec job =
       JobWith("parameter_server", "{sgd: {learning_rate: 1}}");

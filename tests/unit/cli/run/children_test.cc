@@ -119,7 +119,7 @@ TEST_F(ChildrenTest, KilledOneIsBlamedBeforeThoseThatFailedBecauseOfIt) {
   EXPECT_THAT(Failure(children), StartsWith("server-0 was killed by signal 9"));
 }
 
-// The coordinator's sentence has what was said of the member, and more.
+// The coordinator's sentence already includes the end of the child.
 TEST_F(ChildrenTest, OneThatIsBlamedAlreadyIsTheReason) {
   Children children(/*max_restarts=*/1);
   ASSERT_TRUE(children.Start(Script("server-0", "kill -9 $$")).ok());
@@ -135,7 +135,7 @@ TEST_F(ChildrenTest, OneThatIsBlamedAlreadyIsTheReason) {
             "");
 }
 
-// When several end at once, the first may be judged before another is seen.
+// When several end at once, the first may be judged before the next is seen.
 TEST_F(ChildrenTest, AnEndThatNobodyHasJudgedIsNoFailure) {
   Children children(/*max_restarts=*/1);
   ASSERT_TRUE(children.Start(Script("server-0", "kill -9 $$")).ok());

@@ -14,7 +14,7 @@ TEST(LossOfTest, WhatExitsBeforeTrainingHasFoundAnError) {
             std::nullopt);
 }
 
-// Else a job that fills the memory fills it again and again while it stops.
+// Otherwise a job that fills the memory would do so again while it stops.
 TEST(LossOfTest, AJobThatStopsBeforeItsFirstStepReplacesNobody) {
   for (const bool has_place : {false, true}) {
     EXPECT_EQ(LossOf({.phase = v1::JOB_PHASE_STOPPING,

@@ -50,7 +50,7 @@ TEST_F(RefusalTextTest, AJobThatMayRunIsNotCalledOver) {
   EXPECT_EQ(Text(), "nobody listens at here:7070; has the job ended?");
 }
 
-// It waits for room for its summary, for example.
+// The process waits for room for its summary, for example.
 TEST_F(RefusalTextTest, AProcessThatHasClosedItsPortIsNotAskedForACertificate) {
   auto port = ListenOn("127.0.0.1:0", 1).value();
   job_.known.job.coordinator =
@@ -89,7 +89,7 @@ TEST_F(RefusalTextTest, ASummaryThatCannotBeReadIsNotCalledMissing) {
                     Not(HasSubstr("killed"))));
 }
 
-// Its machine is overloaded: the kernel connects, and nothing answers.
+// The machine is overloaded: the kernel connects, but nothing answers.
 TEST_F(RefusalTextTest, ACertificateIsNotWantedBecauseOfATimeout) {
   const auto port = ListenOn("127.0.0.1:0", 16).value();
   job_.known.job.coordinator =

@@ -73,7 +73,7 @@ class StopCommandTest : public testing::TemporaryFolderTest {
     errors_ = ::testing::internal::GetCapturedStderr();
     return exit_code;
   }
-  // The run has ended so.
+  // Leaves a run directory of a run that ended with this status.
   void End(const std::string& status) {
     Write("run/job.yaml", "name: digits\n");
     Write("run/summary.json",

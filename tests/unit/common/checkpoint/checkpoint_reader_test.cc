@@ -159,7 +159,7 @@ TEST_F(CheckpointReaderTest, AFileOfAnotherSizeIsFound) {
 }
 
 // Pages and header are valid, but the values differ: only the checksum in the
-// manifest tells, and only a reader of the whole file notices.
+// manifest shows it, and only a reader of the whole file notices.
 TEST_F(CheckpointReaderTest, VerifyFindsAnotherFileInAFilesPlace) {
   TRIBUTARY_EXPECT_OK(model_.Write(folder(), 20, 2));
   CheckpointModel other;

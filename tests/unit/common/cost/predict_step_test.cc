@@ -344,7 +344,7 @@ TEST(PredictStepTest, MemoryIsCountedByWhatAProcessHolds) {
   Prediction p = Predict(inputs);
   EXPECT_EQ(p.worker_memory, 100 + 4 * (2e6 + 2));
   EXPECT_EQ(p.server_memory, 10 + 4 * 0.5e6 * (2 + 2 + 4));
-  // The states of all, or a fourth of them, and the others' parts of a bucket.
+  // All optimizer states, or a fourth of them and others' parts of a bucket.
   inputs.strategy.exchange = Exchange::kAllReduce;
   p = Predict(inputs);
   EXPECT_EQ(p.worker_memory, 100 + 4 * (4e6 + 2) + 4e6);
@@ -374,7 +374,7 @@ TEST(PredictStepTest, WhatDoesNotFitIsRefused) {
               HasSubstr("num_shards must be 1 to 256"));
   EXPECT_THAT(error([](CostInputs& in) { in.cluster.bandwidth = 0; }),
               HasSubstr("bandwidth wants at least 0.001, got 0"));
-  // Tiny, infinite or NaN values, with which the sums would be no numbers.
+  // Tiny, infinite or NaN values, with which the sums would not be numbers.
   EXPECT_THAT(error([](CostInputs& in) { in.compute.backward_flops = 1e-300; }),
               HasSubstr("backward compute wants at least 0.001, got 1e-300"));
   EXPECT_THAT(error([](CostInputs& in) { in.cluster.shared_cores = 5e-324; }),

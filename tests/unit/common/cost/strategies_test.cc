@@ -116,8 +116,8 @@ TEST(StrategiesTest, AStrategyIsNamedByItsAxes) {
 
 absl::Status Any(const Strategy& /*strategy*/) { return absl::OkStatus(); }
 
-// Only links cost time, for one layer: every strategy has its line, and the
-// fastest one computes alone, since there is nothing to compute.
+// Only links cost time, and the model has one layer. Every strategy has its
+// line, and one worker alone is the fastest, since computing costs nothing.
 TEST(StrategiesTest, EveryStrategyOfTheWorkersIsPredicted) {
   const ModelCosts model = SimpleModel({1 << 20});
   CostInputs inputs = SimpleInputs(model, Exchange::kParameterServer, 4);

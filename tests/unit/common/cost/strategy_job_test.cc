@@ -69,7 +69,7 @@ TEST(StrategyJobTest, TheBatchOfAllWorkersStays) {
   EXPECT_EQ(JobWithStrategy(job, Tensor(1, 5))->data().global_batch_size(), 24);
 }
 
-// Groups want bsp; servers alone keep what the job says.
+// Groups of ranks need bsp; servers without groups keep the job's policy.
 TEST(StrategyJobTest, SynchronizationIsTheJobsWhereItMayBe) {
   const v1::JobSpec job = HeadsJob({"strategy.parameter_server.sync=async"});
   Strategy servers;

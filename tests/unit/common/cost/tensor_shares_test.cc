@@ -14,7 +14,7 @@ ModelShare ShareOf(const ModelCosts& costs, int ranks, bool cut_logits) {
   return ShareOfModel(costs, TensorCuts(costs.model, ranks, cut_logits));
 }
 
-// 4 -> 8 -> 2: weights by columns and rows, the bias behind the sum whole.
+// 4 -> 8 -> 2: weights by columns and rows; the bias after the sum is whole.
 TEST(TensorSharesTest, APairOfLinearLayersSumsItsOutputsOnce) {
   const ModelCosts costs = CostsOf("  mlp: {in: 4, hidden: [8], out: 2}", {4});
   const ModelShare share = ShareOf(costs, 2, /*cut_logits=*/true);

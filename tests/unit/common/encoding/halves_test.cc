@@ -66,9 +66,9 @@ TEST(HalvesTest, EveryValueIsThatOfItsDefinitionAndIsEncodedToItself) {
   }
 }
 
-// Halfway between two neighbours the even one is chosen, and just beside that
-// the one on that side. The neighbour of the largest number is what would come
-// after it, and stands for infinity.
+// A number halfway between two neighbours becomes the even one, and a number
+// just beside the middle the nearer one. The upper neighbour of the largest
+// number is the one that would follow, and stands for infinity.
 TEST(HalvesTest, EveryRoundingIsToNearestAndTiesGoToEven) {
   for (const Half& half : kHalves) {
     for (uint32_t bits = 0; bits < half.infinity; ++bits) {

@@ -72,7 +72,7 @@ TEST(EvaluationTest, SequencesCountTheirPositions) {
                        "it 4"));
 }
 
-// Such a loss is not that of the tokens' probabilities.
+// Such a loss is not the mean of the tokens' -ln p.
 TEST(EvaluationTest, AWeightedOrSmoothedLossHasNoPerplexity) {
   v1::LossSpec balanced = CrossEntropy(), weighted = CrossEntropy(),
                smoothed = CrossEntropy();

@@ -34,8 +34,8 @@ class NearProcessorsTest : public testing::TemporaryFolderTest {
     std::string list;
     std::vector<int> processors;  // of the thread, afterwards
   };
-  // What StayNear returns and does on a thread of its own, where sysfs says
-  // that `near` are near the device.
+  // Calls StayNear on a thread of its own. Its sysfs says that the processors
+  // `near` are near the device.
   Outcome StayNearTo(const std::string& near,
                      const std::string& device = kDevice) {
     const std::string of_device = "bus/pci/devices/0000:3b:00.0";

@@ -67,8 +67,8 @@ TEST(BatchNormJobTest, OneImageIsABatch) {
   Parse(JobWith(0, ""), {"model={resnet: {classes: 1}}", "data.batch_size=1"});
 }
 
-// 2 + 2 stages x 2 blocks x 2 convolutions. Where the shape stays the shortcut
-// is the identity.
+// 2 + 2 stages x 2 blocks x 2 convolutions. The shortcut is the identity where
+// the shape stays.
 TEST(PresetTest, AResnetIsStagesOfResidualsThatHalveTheImage) {
   const v1::JobSpec job =
       Parse(JobWith(0, ""),

@@ -82,7 +82,7 @@ TEST(DataJobTest, AWrongRuleForMissingValuesIsTold) {
                        "constant and mean exclude each other"));
 }
 
-// Otherwise it stays unset, and the reader may refuse a first row that is data.
+// Otherwise it is unset, and the reader may refuse a first row that is data.
 TEST(DataJobTest, AHeaderIsOnlyCertainIfTheJobSaysSo) {
   EXPECT_FALSE(DataOf(Csv("missing: mean")).train().csv().has_header());
   EXPECT_TRUE(DataOf(Csv("header: true")).train().csv().header());

@@ -23,8 +23,8 @@ std::vector<Number> Each(const ModelCosts& costs, Number LayerCost::*member) {
 }
 
 // linear 4 -> 3: 2 * 3 * 4 and 3 for the bias; relu 3; linear 3 -> 2: 12 + 2.
-// Backward: weights as forward, and of the second linear the input too; the
-// relu stands in the first linear's output.
+// Backward: the weights as in forward, and the input of the second linear; the
+// relu works in the first linear's output.
 TEST(LayerCostsTest, AnMlpCountsProductsOnceForwardAndTwiceBackward) {
   const ModelCosts costs = CostsOf("  mlp: {in: 4, hidden: [3], out: 2}", {4});
   EXPECT_THAT(Each(costs, &LayerCost::kind),

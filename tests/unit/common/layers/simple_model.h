@@ -14,7 +14,7 @@
 
 namespace tributary {
 
-// Parses the lines of a job file's model block, each behind two blanks. Only
+// Parses the lines of a job file's model block, each after two blanks. Only
 // that block matters here: the data are any file.
 inline v1::ModelSpec ModelOf(const std::string& model) {
   const std::string file = testing::SourceFile("README.md");

@@ -263,7 +263,7 @@ TEST(CoordinatorClientTest, ACheckpointIsAwaitedAsLongAsTheCoordinatorAnswers) {
   EXPECT_EQ(clock.attempts(), 30);
 }
 
-// gRPC gives it the code of a server without threads, a state that passes.
+// gRPC reports it with the code of a server without threads, which may pass.
 TEST(CoordinatorClientTest, AMessageThatIsTooLargeIsNotAskedForAgain) {
   FakeCoordinator coordinator;
   const auto client = coordinator.Client();

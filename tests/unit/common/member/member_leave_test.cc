@@ -12,8 +12,8 @@
 namespace tributary {
 namespace {
 
-// Its calls fail from then on, because its heartbeats end. The coordinator may
-// have no time to answer meanwhile: it may be a new one.
+// A member that leaves ends its heartbeats, so its other calls fail. The
+// coordinator may not answer them meanwhile, for example because it is new.
 TEST(MemberLeaveTest, WhoGivesItsPlaceBackDoesNotFailTheJob) {
   FakeCoordinator coordinator;
   absl::Notification asked, failed;

@@ -46,7 +46,7 @@ TEST(MemberStateTest, ALaterCoordinatorIsToldWhatTheOneBeforeHadTaken) {
   state.OnAnswer(state.NextHeartbeat(), Answer(v1::JOB_PHASE_RUNNING, {}, 3),
                  1);
   ASSERT_EQ(state.NextHeartbeat().steps_size(), 2);
-  // It takes nothing of a request to another coordinator, whatever it answers.
+  // A coordinator takes nothing of a request to another one.
   state.OnAnswer(state.NextHeartbeat(),
                  OfTerm(1, Answer(v1::JOB_PHASE_RUNNING, {}, 2)), 2);
   EXPECT_FALSE(state.finish_acknowledged());

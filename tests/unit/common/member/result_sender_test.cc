@@ -34,8 +34,8 @@ class ResultSenderTest : public ::testing::Test {
   ResultSender sender_{client_.get(), OfTerm(1)};
 };
 
-// Only the earlier coordinator had the part after step 19. That part comes
-// before the one after step 20, whose sender does not know the new term yet.
+// Only the earlier coordinator had the part after step 19. It arrives before
+// the part after step 20, whose sender does not know the new term yet.
 TEST_F(ResultSenderTest, ALaterPartWaitsUntilTheEarlierIsToldAgain) {
   ASSERT_TRUE(Report(19).ok());
   coordinator_.TakeOver(2);
@@ -47,8 +47,8 @@ TEST_F(ResultSenderTest, ALaterPartWaitsUntilTheEarlierIsToldAgain) {
               ElementsAre(Pair(1, 19), Pair(2, 19), Pair(2, 20)));
 }
 
-// The heartbeats hear of the next coordinator before the answer comes, when no
-// part is kept yet that they would send to it.
+// The heartbeats hear of the next coordinator before the answer comes. At that
+// time no part is kept that they could send again.
 TEST_F(ResultSenderTest, AnAnswerThatComesAfterATakeoverDoesNotCount) {
   coordinator_.BeforeAnswer([this] {
     coordinator_.TakeOver(2);

@@ -101,8 +101,8 @@ TEST(OptimizerTest, TrustRatioIsTheQuotientOfNormsWithinBounds) {
   EXPECT_EQ(TrustRatio(options, 0.5, 4), 0.25);
 }
 
-// With no gradient, FTRL keeps the weights, also when its rate is another one
-// than in the step before.
+// With no gradient, FTRL keeps the weights, also when its rate differs from
+// that of the step before.
 TEST(OptimizerTest, FtrlStartsFromTheGivenWeights) {
   OptimizerOptions options = Options("ftrl");
   options.learning_rate = 0.1;

@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using testing::StatusIs;
 
-// Callers have no certificate, so that their tickets alone say who they are.
+// Callers have no certificate, so that only their tickets say who they are.
 class CallGuardTest : public ::testing::Test {
  protected:
   CallGuardTest() { guard_->SetJob({.name = "digits", .id = 5, .key = key_}); }

@@ -88,8 +88,8 @@ TEST_F(JobStateGroupsTest, GroupsThatBreakAgainAndAgainEndTheJobByName) {
                         "ranks: cannot connect to rank 0"));
 }
 
-// 500 steps were computed before the first break. The second comes while they
-// are computed again, longer after the first than groups may be broken.
+// 500 steps were computed before the first break. The second comes while these
+// are computed again, later than groups may stay broken after the first.
 TEST_F(JobStateGroupsTest, StepsThatAreComputedAgainAreProgress) {
   RunGroup(2);
   state_->plans().SetRestorePoint(100, "/checkpoints/step-100");

@@ -54,7 +54,7 @@ TEST_F(JobStateTest, AllStopAtTheHighestStepThatAnyHasBegun) {
   EXPECT_EQ(Send(0, {.begun = 5, .paused = true}).stop_step(), 6);
 }
 
-// Servers have the weights of whole rounds alone.
+// Servers have weights only after whole rounds.
 TEST_F(JobStateTest, AJobOfRoundsStopsAtTheEndOfOne) {
   period_ = 8;
   Run(2);

@@ -115,8 +115,8 @@ TEST(StateFileTest, EveryTruncationIsFound) {
   }
 }
 
-// Found by tests/fuzz/coordinator_state_fuzz.cc: whole files that a coordinator
-// would have gone on with, and left its successor none to read.
+// Found by tests/fuzz/coordinator_state_fuzz.cc: intact files from which a
+// coordinator would have continued, but its successor could not have.
 TEST(StateFileTest, AnImpossibleStateSaysWhatWasWanted) {
   using Spoil = std::function<void(v1::CoordinatorState*)>;
   const std::pair<Spoil, const char*> cases[] = {

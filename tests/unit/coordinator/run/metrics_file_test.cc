@@ -151,7 +151,7 @@ TEST_F(MetricsFileTest, LinesThatTheTotalsSumUpMayBeLost) {
   EXPECT_EQ(Open().Recorded().step, 6);
 }
 
-// The file is shorter than the totals say, and later as long, with other lines.
+// The file is shorter than the totals say, then as long, with other lines.
 TEST_F(MetricsFileTest, LinesThatFollowLostOnesAreRead) {
   Write9();
   const std::string lines = Metrics();
@@ -257,7 +257,7 @@ TEST(MetricsLineTest, TheQuickReaderReadsWhatAParserReads) {
   EXPECT_THAT(MetricsLine(record), EndsWith(",\"lost_reports\":2}"));
   for (const StepRecord& one : records) {
     const std::string line = MetricsLine(one);
-    // A space makes it another line than those that are written.
+    // With an additional space, the line is unlike the lines that are written.
     const auto quick = ReadMetricsLine(line);
     const auto parsed = ReadMetricsLine(" " + line);
     ASSERT_TRUE(quick.has_value() && parsed.has_value());

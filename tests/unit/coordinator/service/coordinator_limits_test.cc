@@ -97,7 +97,7 @@ TEST_F(CoordinatorLimitsTest, TheLargestPlanReachesAMember) {
   Join(v1::ROLE_SERVER, 0);
   v1::DeclareModelRequest model;
   model.set_incarnation(Join(v1::ROLE_WORKER, 0).incarnation());
-  // With the one server they make as many blocks as a plan may have.
+  // With one server, they make as many blocks as a plan may have.
   for (size_t p = 0; p < PartitionPlan::kMaxParameters - 1; ++p) {
     const std::string number = absl::StrCat(p);
     v1::ParameterSpec* const spec = model.add_parameters();

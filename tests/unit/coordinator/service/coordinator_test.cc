@@ -142,8 +142,8 @@ TEST_F(CoordinatorTest, StopRequestEndsAllWorkersAtOneStepAndSavesWeights) {
 }
 
 // Before a stop is settled, a process that takes a lost rank over must say how
-// far that rank had come. It may take longer for that than a silent coordinator
-// is borne, which is 1 ms here.
+// far that rank had come. That may take longer than a silent coordinator is
+// tolerated, which is 1 ms here.
 TEST_F(CoordinatorTest, AStopWaitsForEveryRankAsLongAsTheCoordinatorIsHeard) {
   Start(1, 2);
   auto server = Join(v1::ROLE_SERVER, store_[0].address());

@@ -97,8 +97,8 @@ TEST(JobControlTest, AFailedJobTakesTheStepsThatWorkersStillReport) {
   EXPECT_EQ(control.WaitForUpdate(absl::ZeroDuration()).steps.size(), 2u);
 }
 
-// A process that ends takes its unsent reports with it. Those of the others
-// tell how far the job has come.
+// A process that ends takes its unsent reports with it. The other workers'
+// reports tell how far the job has come.
 TEST(JobControlTest, AFailedJobHasTheStepsThatALostWorkerDidNotReport) {
   ManualClock clock;
   JobState::Options options = Options();

@@ -109,8 +109,8 @@ TEST_F(JobEvaluationsTest, TheEndWaitsForThoseOfTheBestWeights) {
   EXPECT_FALSE(control_->output().CheckpointOpen());
 }
 
-// Although no writer has told the new coordinator anything yet; and not if the
-// writer has told the old one that it has no file.
+// The end waits although no writer has told the new coordinator anything yet.
+// It does not if the writer has told the old one that it has no file.
 TEST_F(JobEvaluationsTest, AfterATakeoverTheEndWaitsForThoseOfTheBestWeights) {
   options_.state.job.mutable_evaluation()->set_keep_best(true);
   options_.state.job.mutable_checkpoint()->set_at_end(false);

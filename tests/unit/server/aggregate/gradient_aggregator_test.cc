@@ -109,8 +109,8 @@ TEST(GradientAggregatorTest, FormerHoldersAreFencedFromTheStart) {
   }
 }
 
-// For instance on another kind of device. In the open step its bits replace the
-// earlier ones, so that the rank is missing until they have come.
+// For instance, its new process has another kind of device. In the open step
+// the new bits replace the earlier ones: the rank is missing until they come.
 TEST(GradientAggregatorTest, ARankThatComputesOtherBitsGivesTheOpenStepAnew) {
   GradientAggregator aggregator({.num_workers = 2});
   const BulkSynchronous policy;

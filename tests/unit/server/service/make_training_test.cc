@@ -95,8 +95,8 @@ TEST(MakeTrainingTest, AGroupFollowsTheScheduleFromItsOwnRate) {
   EXPECT_TRUE(training->groups[1].frozen);
 }
 
-// The workers' optimizer has the groups' constants; what is frozen stays on the
-// servers, too.
+// The workers' optimizer has the groups' constants; frozen parameters stay
+// frozen on the servers, too.
 TEST(MakeTrainingTest, UnderLocalSgdAllGroupsHaveTheOuterOptimizer) {
   v1::JobSpec job = GroupsJob();
   SyncOf(job).mutable_local_sgd()->mutable_outer()->set_learning_rate(0.75);
@@ -110,7 +110,7 @@ TEST(MakeTrainingTest, UnderLocalSgdAllGroupsHaveTheOuterOptimizer) {
   EXPECT_TRUE(training->groups[1].frozen);
 }
 
-// The weights that are evaluated there are those of the snapshot.
+// The weights that are evaluated there are the snapshot's.
 TEST(MakeTrainingTest, WorkersMeetAtCheckpointsAndAtTheCoursesEvaluations) {
   v1::JobSpec job = SgdJob();
   job.mutable_strategy()

@@ -240,8 +240,8 @@ TEST_F(AnnouncedTotalTest, ATotalThatNoDoubleHoldsIsRefused) {
   EXPECT_FALSE(Push(Announcing(0, 4, 1, uint64_t{1} << 53))->has_value());
 }
 
-// A new process of rank 0 computes other bits. Rank 0's are in the sum, those
-// of rank 2 are not: they are dropped and replaced. (4 + 8 + 6) / 3 = 6.
+// New processes of ranks 0 and 2 compute other bits. Rank 0's earlier bits are
+// in the sum and stay; rank 2's are dropped and replaced. (4 + 8 + 6) / 3 = 6.
 TEST_F(AnnouncedTotalTest, ARecomputedGradientReplacesOnlyWhatIsNotAdded) {
   Push(Announcing(0, 4, 1, 3));
   Push(Announcing(2, 2, 1, 3));

@@ -80,7 +80,7 @@ TEST_P(EncodedContributionTest, TheSameBytesAreADuplicateAndOthersAConflict) {
               StatusIs(absl::StatusCode::kAborted, "not deterministic"));
   EXPECT_EQ(shard_->counters().conflicts, 1u);
   if (!encoding_->compresses()) {
-    // A difference that rounding takes away is none.
+    // A difference that rounding removes does not count.
     const Answer rounded = Push(Encoded(0, {1, 2, 3, 4.0001f}));
     EXPECT_FALSE(rounded->has_value());
     EXPECT_EQ(shard_->counters().duplicates, 2u);

@@ -267,7 +267,7 @@ class SkippedStepTest : public ParameterShardTest {
 };
 
 // As with PyTorch's GradScaler, whose optimizer is not called for such a step.
-// The others' sizes depend on the number of an update.
+// The sizes of the other steps depend on the number of the update.
 TEST_F(SkippedStepTest, TheOptimizerDoesNotCountIt) {
   for (const char* kind : {"adam", "adamw", "lamb", "adafactor", "adagrad"}) {
     SCOPED_TRACE(kind);

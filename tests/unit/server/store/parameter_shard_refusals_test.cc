@@ -130,7 +130,7 @@ TEST_F(ParameterShardTest, ARefusalCarriesItsReason) {
   newer.incarnation = 2;
   Push(newer);
   EXPECT_EQ(reason(Make(0, 0, 2.0f)), Rejection::kFenced);
-  // A conflict has a count of its own, and a wait that was too long is none.
+  // A conflict has a count of its own; a wait that timed out is not a refusal.
   Contribution other = Make(0, 0, 3.0f);
   other.incarnation = 2;
   EXPECT_EQ(reason(other), std::nullopt);

@@ -49,7 +49,7 @@ TEST_F(RunningAverageTest, MovesToTheRanksMeanBesideAnyOptimizer) {
   ExpectState(Push(Make(1, 0, 4.0f)), 6.75f, -1.0f);
 }
 
-// The gradient's norm is sqrt(2 * 3^2), of the weights alone.
+// The gradient's norm is sqrt(2 * 3^2), from the weights only.
 TEST_F(RunningAverageTest, IsNeitherClippedNorPartOfTheNorm) {
   Create(2, {}, /*clip_norm=*/3);
   InitializeAt(8);

@@ -87,7 +87,7 @@ v1::RegisterRequest Computing(const std::string& instance,
   return request;
 }
 
-// A worker takes its place before it knows its device and names it after.
+// A worker takes its place before it knows its device, and names it later.
 TEST(MembershipTest, AHolderWithAnotherArithmeticRecomputes) {
   Membership members(0, 1, kLease);
   members.Register(Worker("a"), 0).value();

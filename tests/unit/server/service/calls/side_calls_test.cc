@@ -162,7 +162,7 @@ TEST_F(SideCallsTest, OtherMethodsAndWrongBytesGetAStatus) {
   EXPECT_EQ(Call("/no.such.Service/Method", v1::HealthCheckRequest(), &health)
                 .error_code(),
             grpc::StatusCode::UNIMPLEMENTED);
-  v1::FileDescriptors wrong;  // bytes that are no UTF-8, as a service's name
+  v1::FileDescriptors wrong;  // bytes that are not UTF-8 as a service's name
   wrong.add_file_descriptor_proto("\xff");
   EXPECT_EQ(Call("/grpc.health.v1.Health/Check", wrong, &health).error_code(),
             grpc::StatusCode::INVALID_ARGUMENT);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a group ends where a rank leaves, is silent or gives up, over every way.
+// How a group ends when a rank leaves, is silent or gives up; every transport.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@ TEST_P(CommunicatorTest, ARankThatLeavesIsNamed) {
   });
 }
 
-// A chain: each rank waits for the next one alone, and ends when that ends.
+// A chain: each rank waits only for the next one, and ends when that rank ends.
 TEST_P(CommunicatorTest, ARankThatLeavesIsNamedByThoseWhoWaitForOthers) {
   Run(4, [](int rank, Communicator& group) {
     TRIBUTARY_EXPECT_OK(Meet(group));

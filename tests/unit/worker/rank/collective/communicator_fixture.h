@@ -55,7 +55,7 @@ class RankExchange {
   int missing_ ABSL_GUARDED_BY(mu_);
 };
 
-// A group of ranks, each a thread, over the way that the parameter names:
+// A group of ranks, each a thread, over the transport that the parameter names:
 // threads of one process, Gloo on the loopback, copies of a device's arrays,
 // and NCCL: a fake one whose ranks are threads, and the real one where there is
 // a device for each rank.

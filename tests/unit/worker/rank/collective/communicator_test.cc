@@ -45,7 +45,7 @@ TEST_P(CommunicatorTest, AllReduceGivesEveryRankTheSum) {
 }
 
 // 1e8 + 1 - 1e8 is 0 in this order and 1 in others: every rank adds in the
-// order of the ranks, on the way of small arrays and of large ones.
+// order of the ranks, in small arrays and in large ones.
 TEST_P(CommunicatorTest, SumsInRankOrderWithWeights) {
   if (nccl()) GTEST_SKIP() << "NCCL adds in an order of its own";
   Run(3, [](int rank, Communicator& group) {

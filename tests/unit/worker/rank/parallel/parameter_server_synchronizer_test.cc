@@ -325,8 +325,8 @@ TEST_F(ParameterServerSynchronizerTest, ADevicesGradientsLeaveSharedMemory) {
   }
 }
 
-// As a client does that has given up a step. A device that writes to the pages
-// that it has pinned would leave the old gradients in their place.
+// A client that has given up a step detaches its memory. A device that still
+// wrote to the pinned pages would leave the old gradients in place.
 TEST_F(ParameterServerSynchronizerTest, GradientsFollowTheirMemory) {
   Open(/*width=*/96);
   TRIBUTARY_EXPECT_OK(Step(1));

@@ -71,7 +71,7 @@ TEST_P(ExchangeTest, AKnownNumberOfStepsEndsTheLoop) {
   EXPECT_EQ(final_, Trained(3));
 }
 
-// The program's rates, which another group has too, instead of the schedule's.
+// The program sends a rate for each group; they replace the schedule's rates.
 TEST_P(ExchangeTest, TheProgramsRatesCount) {
   v1::JobSpec job = Job(1, 2);
   v1::ParameterGroupSpec* group =

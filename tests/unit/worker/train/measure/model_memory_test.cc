@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model's memory as the cost model has it, against what the model
-// takes: the linker hands every allocation of a device to this file.
+// Compares the memory that the cost model predicts with what a model takes: the
+// linker hands every allocation of a device to this file.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -97,8 +97,8 @@ class Trainer {
       const std::string name = "final." + training_.names[p];
       Floats got = model_.Weight(p);
       if (absl::EndsWith(name, "attn.b_in")) {
-        // The gradient of a key's bias is 0 but for rounding, which AdamW turns
-        // into steps; the group leaves it out.
+        // The gradient of a key's bias is 0 except for rounding, which AdamW
+        // turns into steps; the group leaves it out.
         const Floats expected = golden_.Tensor(name).Floats();
         std::copy_n(expected.begin() + 32, 32, got.begin() + 32);
       }

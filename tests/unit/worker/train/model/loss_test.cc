@@ -149,7 +149,7 @@ TEST(LossTest, SquaredErrorIsTheMeanOverASamplesOutputs) {
   EXPECT_THAT(gradient, Pointwise(FloatNear(0), Floats{.5, 0, -1.5, 2}));
 }
 
-// One addition in float would lose the small losses behind 2^24.
+// One addition in float would lose the small losses after 2^24.
 TEST(LossTest, SumsInDouble) {
   CpuLoss loss("mse {}", 1);
   const float targets[] = {0, 0, 0};

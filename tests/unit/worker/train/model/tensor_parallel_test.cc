@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models whose layers are cut over ranks against the same models whole.
+// Compares models whose layers are cut over ranks with the same models uncut.
 #include <gmock/gmock.h>
 
 #include <map>
@@ -55,8 +55,8 @@ TEST_P(TensorParallelTest, OutputsLossAndGradientsAreThoseOfOneProcess) {
   }
 }
 
-// Both halves of a model that is cut into two stages anywhere, between the two
-// layers of a pair as well, on the same ranks one after the other.
+// A model that is cut into two stages at any place, also between the two layers
+// of a pair. The same ranks run both stages, one after the other.
 TEST_P(TensorParallelTest, TwoStagesAreTheWholeModel) {
   constexpr int64_t kRows = 5;
   const ForwardContext context = {.training = true, .step = 3};

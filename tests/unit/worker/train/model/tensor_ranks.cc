@@ -40,7 +40,7 @@ TensorRanks::TensorRanks(const Setup& setup) : ranks_(setup.ranks) {
     EXPECT_TRUE(model.ok()) << model.status();
     if (!model.ok()) return;
     rank.model = *std::move(model);
-    if (setup.end_layer > 0) continue;  // the last stage alone has a loss
+    if (setup.end_layer > 0) continue;  // only the last stage has a loss
     const int64_t outputs = rank.model->output_shape().back();
     auto made =
         Loss::Create(loss, {.ops = rank.ops.get(),

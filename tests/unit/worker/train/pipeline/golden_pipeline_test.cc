@@ -25,8 +25,8 @@ void CompareWithGolden(const GoldenTraining& g, const PipelineSetting& setting,
     const std::string final_name = "final." + g.names[i];
     Floats weights = outcome.weights[i];
     if (g.names[i].find("attn.b_in") != std::string::npos) {
-      // The gradient of a key's bias is 0 but for rounding, which AdamW turns
-      // into steps; the group leaves it out.
+      // The gradient of a key's bias is 0 except for rounding, which AdamW
+      // turns into steps; the group leaves it out.
       const Floats expected = g.golden.Tensor(final_name).Floats();
       std::copy_n(expected.begin() + 32, 32, weights.begin() + 32);
     }

@@ -156,8 +156,8 @@ double ExpectAsAlone(const Training& training, const PipelineSetting& setting) {
   return worst;
 }
 
-// With three stages the products of a pair stand on two: what is cut stays cut
-// on its way.
+// With three stages, the two layers of a pair are on different stages: the
+// array between them stays cut when it is sent.
 TEST(PipelineTensorTest, ATensorParallelMlpInAPipelineIsOneProcess) {
   const Training training = WithSgd(Mlp().training, 20);
   double worst = 0;

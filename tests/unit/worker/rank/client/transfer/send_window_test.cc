@@ -43,7 +43,7 @@ TEST(SendWindowTest, ALiftLastsForTheRoundAndForMoreRoundsEachTime) {
       EXPECT_TRUE(window.MaySend(0)) << pause << " " << round;
     }
   }
-  // A round that needs no lift: the next pause is short again.
+  // After a round without Lift, the next pause is short again.
   window.Begin(0 * kMs);
   window.Sent(0, 0 * kMs);
   EXPECT_FALSE(window.MaySend(0));

@@ -30,7 +30,7 @@ std::string ErrorWith(const CsvColumnNames& names, const Header& header) {
 }
 
 TEST(CsvColumnNumbersTest, NamesOfTheHeaderWinInRanges) {
-  // Behind the row numbers that pandas writes, each name is one place later.
+  // After the row numbers that pandas writes, each name is one place later.
   EXPECT_THAT(NumericOf({"y", {"0-2"}, {}, {}}, {"", "0", "1", "2", "y"}),
               ElementsAre(1, 2, 3));
   EXPECT_THAT(NumericOf({"y", {"1-3"}, {}, {}}, {"1", "2", "3", "y"}),

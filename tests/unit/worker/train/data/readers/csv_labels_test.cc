@@ -64,7 +64,7 @@ TEST_F(CsvLabelsTest, AMissingLabelIsNoClass) {
           EXPECT_TRUE(data.ok() && data->rows == 2) << label << data.status();
           continue;
         }
-        if (skipped) continue;  // one word alone is no pair
+        if (skipped) continue;  // a single word is no pair
         EXPECT_THAT(
             ErrorOf(data),
             StartsWith("t.csv: line 3: column 1 (\"y\"): wanted a label, got"))
@@ -109,7 +109,7 @@ TEST_F(CsvLabelsTest, NamedClassesAreLabelsWhateverTheyLookLike) {
   EXPECT_EQ(ReadLabels({"none", "", "?"})->rows, 2);
 }
 
-// Beside words, "1" and "1.0" would be two classes.
+// Among words, "1" and "1.0" would be two classes.
 TEST_F(CsvLabelsTest, ANumberThatIsSpelledInTwoWaysIsTold) {
   EXPECT_EQ(
       ErrorOf(ReadLabels({"1", "-1", "1.0"})),

@@ -128,7 +128,7 @@ TEST_F(ArrayInputTest, AnOffsetIsTakenOffBeforeRounding) {
             BytesOf<int64_t>({1'700'000'003, 1'700'000'000}))}) {
     EXPECT_THAT(ReadAll(arrays, array)->numbers, ElementsAre(3, 0));
   }
-  // The offset is also taken off bytes.
+  // The offset is also subtracted from bytes.
   EXPECT_THAT(
       ReadAll(arrays, Npy(NpyDict("|u1", "(1, 1, 2)"), "\1\2"))->numbers,
       ElementsAre(-1.7e9f, -1.7e9f));
