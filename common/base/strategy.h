@@ -74,8 +74,8 @@ struct Strategy {
   }
   // True if servers hold the weights; otherwise the workers hold them.
   bool uses_servers() const { return exchange == Exchange::kParameterServer; }
-  // Bytes per element of the copy that a process keeps of what it sends
-  // encoded; 0 if it sends nothing encoded.
+  // Bytes per element of the encoded copy that a process keeps of its messages;
+  // 0 if messages are not encoded.
   double encoded_gradient_bytes() const { return Encoded(gradient_bytes); }
   double encoded_weight_bytes() const { return Encoded(weight_bytes); }
   // True if the workers are threads of one process, which are lost together.

@@ -30,11 +30,11 @@ struct ExchangeCost {
 };
 
 // Simulates the exchange of a step's gradients over the links. Blocks are sent
-// in the order in which they become ready, and each link serves one after the
-// other (docs/parallelism.md). `replicas` is the size of the data axis. Every
-// rank of a replica has its own link; with parameter servers all ranks share
-// the servers. update_rate: bytes of memory per second that one process can sum
-// and update.
+// in the order in which they become ready, and each link sends one block after
+// the other (docs/parallelism.md). `replicas` is the size of the data axis.
+// Every rank of a replica has its own link; with parameter servers all ranks
+// share the servers. update_rate: bytes of memory per second that one process
+// can sum and update.
 ExchangeCost ExchangeTimes(const CostInputs& inputs, int replicas,
                            const std::vector<RankGradients>& ranks,
                            double update_rate);

@@ -17,8 +17,8 @@ void PrepareProcessLimits();
 uint64_t FileLimit();
 
 // FailedPrecondition when three quarters of the files that this process may
-// open are fewer than `files`, or it has too little address space for gRPC. The
-// message names the limit and its ulimit flag.
+// open are fewer than `files`, or the process has too little address space for
+// gRPC. The message names the limit and its ulimit flag.
 absl::Status CheckProcessLimits(uint64_t files);
 
 // How many of the FileLimit() files the connections of peers may take.

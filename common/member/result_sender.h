@@ -47,9 +47,9 @@ class ResultSender {
 
   // The heartbeat thread calls this when a coordinator of this term has
   // answered. A new coordinator first gets, in the order of steps, the parts
-  // that only its predecessor had: once a later evaluation is complete, it
-  // waits no longer for an earlier one. OK: the coordinator has the parts, or
-  // refuses them for good; another error: call again.
+  // that only its predecessor had: once a later evaluation is complete, the
+  // coordinator waits no longer for an earlier one. OK: the coordinator has the
+  // parts, or refuses them for good; another error: call again.
   absl::Status Follow(uint64_t term);
   // Ends every wait. Call it when Follow is not called any more.
   void Close();

@@ -42,7 +42,7 @@ std::string ModelRecordJson(const v1::ModelRecord& record,
 absl::StatusOr<v1::ModelRecord> ParseModelRecord(const std::string& file,
                                                  absl::string_view text);
 
-// ParseModelRecord of the file in a run directory. NotFound: it has none.
+// Reads a run directory's model.json (ParseModelRecord). NotFound: it has none.
 absl::StatusOr<v1::ModelRecord> ReadModelRecord(const std::string& run);
 
 // Reads from the run's model.json the checksum of the weights of the last step,

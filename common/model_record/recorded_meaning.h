@@ -52,9 +52,9 @@ std::string ScaleDifference(const v1::ModelRecord& before,
                             const v1::Preprocessing& now,
                             absl::string_view here, absl::string_view there);
 
-// InvalidArgument when `weights` lies beside the model.json of a run whose
-// classes, tokens or inputs have other names than those of `record`, the
-// model.json of `run`, or which differs by ModelDifference, ScaleDifference or
+// InvalidArgument when `weights` lies beside the model.json of another run, and
+// its classes, tokens or inputs have other names than those of `record`, the
+// model.json of `run`, or the two differ by ModelDifference, ScaleDifference or
 // FillDifference. OK, too, when there is no such record, because nothing is
 // known then.
 absl::Status CheckWeightsMeaning(const std::string& weights,

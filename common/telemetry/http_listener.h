@@ -36,8 +36,8 @@ struct PageReader {
   std::string host;
   int port = 0;  // of the connection, which a reader may keep open
   std::string user_agent;
-  // How often the reader reads, which Prometheus says when it reads the list of
-  // targets (X-Prometheus-Refresh-Interval-Seconds); zero: it does not say.
+  // How often the reader reads, if it says so, as Prometheus does for the list
+  // of targets (X-Prometheus-Refresh-Interval-Seconds); else zero.
   absl::Duration refresh;
 };
 

@@ -24,8 +24,8 @@ absl::Status CheckDeclaration(const v1::DeclareModelRequest& model,
                               const v1::JobSpec& job);
 
 // Sets the total steps if the program does not declare them but the job does.
-// InvalidArgument: the job says another number, or has a schedule that lasts as
-// long as the job while neither says how long that is.
+// InvalidArgument: the job says another number, or its schedule lasts as long
+// as the job and neither program nor job tells that length.
 absl::Status ResolveLength(const v1::JobSpec& job,
                            v1::DeclareModelRequest* model);
 

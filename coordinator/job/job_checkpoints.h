@@ -72,8 +72,8 @@ class JobCheckpoints {
   // Whether the job leaves a checkpoint of its last step although no other rule
   // requires one.
   bool WritesAtEnd() const;
-  // Whether a checkpoint up to this step, which all workers have finished, or
-  // that of the best weights (0: none are kept) may still become complete.
+  // Whether a checkpoint may still become complete: one up to this step, which
+  // all workers have finished, or that of the best weights (0: none are kept).
   bool Awaits(int64_t last_step, int64_t best_step) const;
   const CheckpointLedger& ledger() const { return ledger_; }
   std::vector<std::string> TakeNotices() { return ledger_.TakeNotices(); }

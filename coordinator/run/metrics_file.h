@@ -18,7 +18,7 @@ namespace tributary {
 struct EarlierSteps {
   // Called first with the curve of the steps that are not read again, if any.
   std::function<void(const v1::StepsShown& shown)> on_shown;
-  // Called with each step that the curve lacks, without its bytes.
+  // Called with each step that the curve lacks; bytes_sent is not set.
   std::function<void(const StepRecord& record)> on_step;
 };
 

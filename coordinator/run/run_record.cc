@@ -88,9 +88,9 @@ double Number(const Json& json, const std::string& key, double otherwise) {
   return field.is_number() ? field.get<double>() : otherwise;
 }
 
-// Reads the step of a line of metrics.jsonl, without its bytes. A loss that is
-// not a number is NaN, unless the line says that there is none; other fields
-// that are missing are 0.
+// Reads the step of a line of metrics.jsonl, without bytes_sent. A loss that is
+// not a number is NaN, unless the line says that there is no loss; other
+// missing fields are 0.
 StepRecord StepOf(const Json& json) {
   StepRecord record;
   record.step = Field(json, "step");

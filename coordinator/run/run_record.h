@@ -43,7 +43,7 @@ struct RunSummary {
 
 // MetricsLine returns a line of metrics.jsonl, without its end
 // (docs/run-directory.md). ReadMetricsLine returns the step that a line
-// describes, without its bytes; nullopt: it is not such a line.
+// describes, without bytes_sent; nullopt: it is not such a line.
 std::string MetricsLine(const StepRecord& record);
 std::optional<StepRecord> ReadMetricsLine(absl::string_view line);
 

@@ -42,8 +42,8 @@ constexpr absl::Duration kLeaseTick = absl::Milliseconds(100);
 // An evaluation part holds five bytes a sample for the exact AUC.
 constexpr int kMaxRequestBytes = 256 << 20;
 constexpr int kMostCalls = 256;  // of a connection at once
-// Threads beyond the two per member: one for a member's call and one for a call
-// that its previous process left waiting.
+// Threads beyond two per member (one for its call, and one for a call that its
+// previous process left waiting).
 constexpr int kSpareThreads = 64;
 static_assert(JobCalls::kMostObservers <= kSpareThreads / 2);
 

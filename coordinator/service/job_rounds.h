@@ -59,7 +59,7 @@ class JobRounds {
     // How long the end of a job waits for room on a full disk, and for ranks to
     // send the weights that they have.
     absl::Duration loss_timeout;
-    // The workers have the weights and are asked for them.
+    // True if the ranks, not servers, have the weights and are asked for them.
     bool ranks_have_weights = false;
   };
 

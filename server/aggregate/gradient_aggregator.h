@@ -26,8 +26,8 @@ struct Contribution {
   // job's schedule gives the rates.
   std::vector<double> learning_rates = {};
   Payload payload = {};
-  // The payload lies in the worker's memory; crc32c was not sent and is the
-  // server's own.
+  // The payload lies in the worker's memory; crc32c was not sent: the server
+  // has computed it.
   bool in_shared_memory = false;
 };
 

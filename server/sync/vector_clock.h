@@ -19,7 +19,7 @@ class VectorClock {
   void Advance(int worker) { ++steps_[worker]; }
   // Takes back the worker's last step.
   void Retreat(int worker) { --steps_[worker]; }
-  // Workers that are further than `steps` keep their count.
+  // Workers that have settled more than `steps` steps keep their count.
   void AdvanceAllTo(int64_t steps) {
     for (int64_t& s : steps_) s = std::max(s, steps);
   }

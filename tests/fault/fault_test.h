@@ -17,8 +17,8 @@
 namespace tributary {
 
 using testing::kSoon;
-// How long a child process may outlive its parent. The kernel ends it long
-// before it would give up waiting for its coordinator (30 s).
+// How long a child process may outlive its parent. The kernel ends the child
+// long before the child would give up waiting for its coordinator (30 s).
 constexpr absl::Duration kAtOnce = absl::Seconds(10);
 
 // Runs real training processes in the test's own directory. After each test

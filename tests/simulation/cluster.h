@@ -52,8 +52,8 @@ class Cluster {
   int64_t start_step() const { return start_step_; }
 
  private:
-  // Starts the first coordinator of a job, or one that continues an earlier
-  // one's work.
+  // Starts the first coordinator of a job, or one that continues the work of an
+  // earlier one.
   void StartCoordinator(int64_t start_step, int64_t recorded_step,
                         const v1::CoordinatorState* restored);
   void StartLater(int64_t micros, Process* gone);

@@ -30,7 +30,7 @@ absl::StatusOr<UniqueFd> ListenUnix(const std::string& address);
 // Accepts a waiting connection. Returns a socket that is not ok, with errno, if
 // none waits (EAGAIN) or it cannot be accepted (EMFILE).
 UniqueFd AcceptUnix(const UniqueFd& listener);
-// The user of the process at the other end, as it connected or listened
+// The user of the process at the other end when it connected or listened
 // (SO_PEERCRED, unix(7)).
 absl::StatusOr<uid_t> PeerUser(const UniqueFd& socket);
 // Unavailable: nobody listens there.

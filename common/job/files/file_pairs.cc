@@ -26,7 +26,7 @@ std::string ByValue(absl::string_view text) {
 }
 
 // Returns the length of the beginning (`reverse`: of the end) that all names
-// share, without the digits of a number that goes on in one of them.
+// share, without the digits of a number that is longer in one of the names.
 size_t CommonLength(const Names& names, bool reverse) {
   const auto at = [reverse](const std::string& name, size_t i) {
     return reverse ? name[name.size() - 1 - i] : name[i];

@@ -14,7 +14,7 @@ constexpr char kStages[] = "strategy.pipeline_parallel.stages";
 constexpr char kMicroBatches[] = "strategy.pipeline_parallel.micro_batches";
 
 // Every micro-batch needs at least one sample. Stages would wait forever for an
-// empty one.
+// empty micro-batch.
 absl::Status CheckBatch(const Places& places, const v1::JobSpec& job) {
   const v1::PipelineParallelSpec& pipeline = job.strategy().pipeline_parallel();
   const int64_t pipelines = StrategyOf(job).mesh().data;

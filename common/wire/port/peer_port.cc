@@ -44,7 +44,7 @@ int64_t ThreadMicros() {
 }
 
 // States of a connection that gRPC has not closed (the kernel's tcp_states.h).
-// In the last one the peer sends no more, which gRPC finds out when it reads.
+// In the last state the peer sends no more; gRPC notices this when it reads.
 constexpr int kEstablished = 1;
 constexpr int kSynReceived = 3;
 constexpr int kCloseWait = 8;
@@ -209,8 +209,8 @@ void PeerPort::Accept(int listener) {
     UniqueFd second(fcntl(fd.get(), F_DUPFD_CLOEXEC, 0));
     if (address.empty() || !second.ok()) continue;  // gone, or no file is free
     const int yes = 1;
-    // As gRPC does for its own connections: closes one if the peer acknowledges
-    // nothing for so long.
+    // Closes a connection whose peer acknowledges nothing for this long, as
+    // gRPC does for its own connections.
     const auto silence_ms = static_cast<unsigned int>(
         absl::ToInt64Milliseconds(kServersKeepAlive.timeout));
     setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));

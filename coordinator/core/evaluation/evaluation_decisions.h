@@ -44,9 +44,9 @@ class EvaluationDecisions {
   void Restore(const std::vector<EvaluationRecord>& records,
                const SavedEvaluations& saved);
 
-  // Everybody goes back to `step` and computes other weights than before after
-  // it: the evaluations of later steps no longer count, and these steps get no
-  // new ones.
+  // Everybody goes back to `step` and then computes other weights than before:
+  // the evaluations of later steps no longer count, and these steps get no new
+  // ones.
   void GoBack(int64_t step);
 
   // Sets the basis (EvaluationBasis) of evaluations from now on. If earlier

@@ -27,8 +27,8 @@ namespace tributary {
 class MemoryListener {
  public:
   // The most connections that have not sent a hello yet, and the most of one
-  // rank: a worker may connect again before its old one ends. If there are
-  // more, the oldest are closed.
+  // rank: a worker may connect again before its old connection ends. If there
+  // are more, the oldest are closed.
   static constexpr size_t kMaxSilent = 64;
   static constexpr size_t kMaxOfRank = 2;
   // How long a connection may take to send its hello.

@@ -56,8 +56,8 @@ class TagQueue {
 };
 
 // The calls of a simulated process to the servers of a plan, over the simulated
-// network. Requests and answers are the bytes of the product, of which one bit
-// may flip.
+// network. Requests and answers are the product's bytes; one of their bits may
+// flip.
 class SimulatedCalls final : public CallQueue {
  public:
   // rank: that of the caller; none if the caller is a server.

@@ -20,8 +20,8 @@
 
 namespace tributary::simulation {
 
-// One rank's program: its RankDriver says when it trains, with the synchronizer
-// of a built-in model, as RankWork and Trainer do.
+// One rank's program. Its RankDriver says when it trains. It trains with the
+// synchronizer of a built-in model, as RankWork and Trainer do.
 class SimulatedRank final : public DrivenRank {
  public:
   struct Options {

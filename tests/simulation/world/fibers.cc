@@ -28,8 +28,8 @@ namespace {
 
 constexpr size_t kStackBytes = 256 << 10;
 constexpr size_t kGuardBytes = 4096;  // below the stack
-// Waits in a row that end at once, after which a thread counts as turning in a
-// loop.
+// After this many waits in a row that end at once, a thread counts as spinning
+// in a loop.
 constexpr int64_t kMostTurns = 10'000;
 
 // Thrown to leave a thread that is killed.

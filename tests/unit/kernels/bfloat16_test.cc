@@ -51,7 +51,7 @@ TEST(Bfloat16Test, EveryNanStaysOne) {
 }
 
 // Checks each bfloat16 with what lies between it and the next: the result is
-// the nearer of the two, or the even one where both are as far.
+// the nearer of the two, or the even one where both are equally far.
 TEST(Bfloat16Test, NoNumberHasANearerNeighbour) {
   for (uint32_t upper = 0; upper < 0x7f7fu; ++upper) {
     const double below = BitsFloat(upper << 16);
@@ -98,8 +98,8 @@ TEST(Bfloat16Test, AProductIsFloat32sOfRoundedOperands) {
             Product(*exact, false, false, a, b));
 }
 
-// A convolution multiplies the filters with the pixels, and backward the
-// upstream gradient with both.
+// A convolution multiplies the filters with the pixels and, in its backward
+// pass, the upstream gradient with both.
 Outputs Convolved(Ops& ops, const std::vector<float>& x,
                   const std::vector<float>& weight,
                   const std::vector<float>& dy) {

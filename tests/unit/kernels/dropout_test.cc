@@ -79,8 +79,8 @@ TEST(DropoutTest, SeedStepAndLayerEachGiveAnotherMask) {
   EXPECT_EQ(Mask(4, 64, 0.5f, key), mask);
 }
 
-// A rank that has columns 3 to 9 of every 20 of a row draws as one that has
-// all.
+// A rank with columns 3 to 9 of every 20 of a row draws what a rank with all of
+// them draws for these.
 TEST(DropoutTest, CutColumnsDrawAsInTheWholeRow) {
   DropoutKey key{/*seed=*/5, /*step=*/3, /*layer=*/1};
   const std::vector<float> whole = Mask(3, 80, 0.5f, key);

@@ -16,7 +16,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// A job of two servers and two workers on "here", whose step 50 has just ended.
+// A job of two servers and two workers on "here". Its step 50 has just ended.
 class WhyUnitTest : public ::testing::Test {
  protected:
   WhyUnitTest() {

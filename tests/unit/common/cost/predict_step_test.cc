@@ -270,8 +270,8 @@ TEST(PredictStepTest, FourWorkersOnTwoCoresTakeTwiceAsLong) {
   EXPECT_DOUBLE_EQ(Predict(inputs).step_seconds, 6);
 }
 
-// Two stages that would work side by side take turns on one core: all that they
-// compute, 8 times 1 s, instead of 4 + 1 times.
+// Two stages that would work side by side take turns on one core: a step takes
+// 8 times 1 s, all that they compute, instead of 4 + 1 times.
 TEST(PredictStepTest, StagesOnOneCoreTakeTurns) {
   const ModelCosts model = SimpleModel({10, 10});
   CostInputs inputs = SimpleInputs(model, Exchange::kAllReduce, 2);

@@ -214,7 +214,7 @@ TEST(PartitionPlanTest, DefaultBlocksAreAPartOfTheShard) {
   EXPECT_EQ(bytes(1024 * kMiB, 256, false), 32u << 20);
 }
 
-// A model of a tebibyte: blocks of 1 MiB would be 2^20.
+// A model of a tebibyte would have 2^20 blocks of 1 MiB.
 TEST(PartitionPlanTest, DefaultBlocksOfAHugeModelAreNotTooMany) {
   const double bytes = static_cast<double>(int64_t{1} << 40);
   for (const bool one_machine : {false, true}) {

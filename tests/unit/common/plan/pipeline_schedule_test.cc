@@ -167,9 +167,9 @@ TEST(PipelineScheduleTest, ActivationsInFlightAreMOrAtMostTheStagesLeft) {
   });
 }
 
-// A step takes (m + p - 1) (f + b) where a stage computes m (f + b): idle is
-// (p - 1) / (m + p - 1) of it. Blocking sends cost nothing when there is one
-// place more than there are activations, and two for gradients.
+// A step takes (m + p - 1) (f + b) where a stage computes m (f + b): (p - 1) /
+// (m + p - 1) of the step is idle. Blocking sends cost nothing when there is
+// one place more than there are activations, and two for gradients.
 TEST(PipelineScheduleTest, TheBubbleIsThePapers) {
   for (const Durations& d : kDurations) {
     ForEach([&d](PipelineSchedule schedule, int p, int m) {

@@ -44,8 +44,8 @@ class CoordinatorLimitsTest : public ::testing::Test {
   std::unique_ptr<CoordinatorClient> client_;
 };
 
-// A rank's message to the others, as Gloo's but longer, so that all of it is
-// larger than an answer may be by default.
+// A rank's message to the others, as Gloo's but longer, so that an answer with
+// all of them exceeds gRPC's default limit.
 v1::ExchangeRequest Addresses(int rank, uint64_t incarnation) {
   v1::ExchangeRequest request;
   request.set_rank(static_cast<uint32_t>(rank));

@@ -21,8 +21,8 @@
 namespace tributary {
 namespace {
 
-// The other shard's server. Its first calls end as something between the two
-// may end them, or with damaged answers, before one answer comes whole.
+// The other shard's server. Its first calls end as a proxy may end them, or
+// with damaged answers; then one answer comes whole.
 class Peer final : public v1::ParameterService::Service {
  public:
   int calls() const { return calls_; }

@@ -21,7 +21,7 @@ using testing::StatusIs;
 class TextInputTest : public testing::TemporaryFolderTest {
  protected:
   // The samples of the text with length 3, in batches of two, as letters; the
-  // new positions of the last sample behind a slash.
+  // new positions of the last sample after a slash.
   std::vector<std::string> Samples(const std::string& text,
                                    InputOptions options = {}) {
     options.path = Write("text", text);
