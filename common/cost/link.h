@@ -6,9 +6,9 @@
 namespace tributary {
 
 // One direction of a link, or a processor: serves requests one after the other,
-// in the order of the calls. With a burst the link is a token bucket: bytes up
-// to the capacity that was not used before pass at once. The bucket is empty at
-// the start of a step, because the previous step has just used the link.
+// in the order of the calls. With a burst the link is a token bucket: bytes
+// pass at once, up to the unused capacity. The bucket is empty at the start of
+// a step, because the previous step has just used the link.
 class Link {
  public:
   // With an infinite rate everything passes at once.

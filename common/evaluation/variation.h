@@ -5,11 +5,12 @@
 
 namespace tributary {
 
-// Mean and variation of numbers: the sum of their squared deviations from the
-// mean. Parts are added by the formula of Chan, Golub and LeVeque (1979), which
-// keeps the digits of a small variation around a large mean; the difference of
-// two sums of squares loses them. Equal numbers have the variation 0 exactly.
-// The last bits depend on the order in which parts are added.
+// Mean and variation of numbers. The variation sums their squared deviations
+// from the mean. Parts are added by the formula of Chan, Golub and LeVeque
+// (1979), which keeps the digits of a small variation around a large mean; the
+// difference of two sums of squares loses them. Equal numbers have the
+// variation 0 exactly. The last bits depend on the order in which parts are
+// added.
 struct Variation {
   uint64_t count = 0;
   double mean = 0;

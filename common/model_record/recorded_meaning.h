@@ -22,9 +22,9 @@ struct PlacedNames {
   std::vector<std::string> before, now;
 };
 
-// The names of each kind. A name is empty if it is not known. `output`: that
-// of the model of `now`. Labels that are numbers are the names of their classes
-// if both have tables.
+// The names of each kind. A name is empty if it is not known. `output`: that of
+// the model of `now`. Labels that are numbers count as names of classes if both
+// sources are tables.
 std::vector<PlacedNames> PlacedNamesOf(const v1::ModelRecord& before,
                                        v1::OutputKind output,
                                        const v1::Preprocessing& now);

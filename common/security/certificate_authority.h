@@ -58,7 +58,7 @@ class CertificateAuthority {
 
   // Makes a new key and its certificate. `validity` is cut at the end of the
   // authority's own certificate. InvalidArgument: the job's name or a host
-  // cannot be in a certificate; the authority's own has ended by then.
+  // cannot be in a certificate, or the authority's own has ended by then.
   absl::StatusOr<Credential> Issue(const CertificateSubject& subject,
                                    const Validity& validity) const;
 

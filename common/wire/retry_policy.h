@@ -12,9 +12,9 @@ namespace tributary {
 // that is left and the jitter are arguments. Worker, server, coordinator and
 // the simulator share it.
 //
-// A server may hold a call for hold, then it answers DEADLINE_EXCEEDED and says
-// what it waits for. The client's own deadline leaves margin more for the
-// network.
+// A server may hold a call for `hold`, then it answers DEADLINE_EXCEEDED and
+// says what it waits for. The client's own deadline leaves `margin` more for
+// the network.
 struct RetryPolicy {
   absl::Duration hold = absl::Seconds(2);
   absl::Duration margin = absl::Seconds(10);

@@ -38,7 +38,7 @@ class EventHistory {
       : wall_micros_(std::move(wall_micros)) {}
 
   // Begins with the events of an earlier coordinator of the job, which recorded
-  // steps up to `step`, and adds the event that another coordinator continues.
+  // steps up to `step`, and adds an event: "another coordinator continues".
   void Continue(const std::vector<HistoryEvent>& earlier, int64_t step);
   // Adds an event with the current time. A text longer than kMaxTextBytes is
   // cut.

@@ -60,7 +60,7 @@ class JobEvaluations {
  private:
   // Takes the evaluations that are complete now.
   void Decide();
-  // Tells decisions_ that the ranks stand, if they do.
+  // Tells decisions_ that all ranks wait, if they do.
   void TellStanding();
   bool IsComplete(int64_t step) const;
   std::string Set() const;

@@ -134,8 +134,8 @@ class BlockState {
   // Ends the step without changing weights or state.
   void Skip() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
 
-  // Limit of waiting calls: every rank's push, the push repeated over new
-  // connections after one broke, and a pull.
+  // Limit of waiting calls: for every rank its push, repetitions of this push
+  // over new connections, and a pull.
   size_t max_waiters() const {
     return 16 + 4 * static_cast<size_t>(options_.num_workers);
   }

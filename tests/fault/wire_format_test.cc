@@ -23,7 +23,7 @@ class WireFormatTest : public FaultTest,
                                      GetParam(), "}}\ncluster:"));
     EditJob("epochs: 40", "epochs: 10");
   }
-  // Expects the same bits for every number of servers, other than float32's.
+  // Expects bits that differ from float32's but not by the number of servers.
   void ExpectBitsOfTheFormat() {
     const std::string bits = BitsWith(1);
     EXPECT_EQ(BitsWith(2), bits);

@@ -93,7 +93,7 @@ absl::StatusOr<v1::CheckpointFile> WriteShardFile(
     absl::Span<const BlockImage> blocks,
     const std::function<bool()>& cancelled = nullptr);
 
-// A shard file open for reading. Opening reads and checks everything but the
+// A shard file open for reading. Opening reads and checks everything except the
 // tensors, which are checked page by page as they are read. Any number of
 // threads may read. DataLoss with path and byte: it is not a shard file, or
 // damaged.

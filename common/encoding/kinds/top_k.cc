@@ -22,8 +22,8 @@ constexpr int64_t InTopKUnit(int64_t n) {
   return n < kTopKUnit ? n : kTopKUnit;
 }
 
-// Magnitudes as integers, in the numbers' order. Infinities and NaNs are equal:
-// of all numbers that are not finite, the first ones are chosen.
+// Magnitudes as integers that compare as the numbers do. Infinities and NaNs
+// are equal: of all numbers that are not finite, the first ones are chosen.
 __attribute__((always_inline)) inline void Magnitudes(int64_t n, const float* x,
                                                       int32_t* sizes) {
   for (int64_t i = 0; i < n; ++i) {

@@ -71,8 +71,8 @@ std::optional<uint64_t> LeftIn(const std::string& folder,
   return *limit - std::min(*limit, used);
 }
 
-// Lowers `available` to the smallest that the group `path` and its parents
-// leave.
+// Lowers `available` to the smallest amount that the group `path` or one of its
+// parents leaves.
 void HeedGroups(const std::string& root, const std::string& mount,
                 std::string path, const GroupFiles& files,
                 AvailableMemory* available) {

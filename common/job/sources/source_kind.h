@@ -78,8 +78,8 @@ const v1::NormalizeSpec* NormalizeOf(const v1::DataSource& source);
 // Copies the spec into a source whose kind has `normalize`; null removes it.
 void SetNormalize(const v1::NormalizeSpec* spec, v1::DataSource* source);
 
-// Whether another set of the source's kind takes the field from the training
-// set if it leaves it out. False without a kind.
+// Whether a set of the source's kind that leaves the field out takes it from
+// the training set. False without a kind.
 bool IsInherited(const v1::DataSource& source, absl::string_view field);
 // Copies these fields into a set of the same kind that leaves them out.
 void InheritFields(const v1::DataSource& train, v1::DataSource* other);

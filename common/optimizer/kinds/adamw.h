@@ -5,7 +5,7 @@
 
 namespace tributary {
 
-// Loshchilov & Hutter 2019. The same message in optimizer.proto as Adam.
+// Loshchilov & Hutter 2019. It has the same message in optimizer.proto as Adam.
 struct Adamw : Adam {
   static constexpr const char* kName = "adamw";
   static constexpr auto kFields = [] {

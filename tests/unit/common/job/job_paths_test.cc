@@ -293,7 +293,7 @@ TEST_F(JobPathsTest, APatternStandsForItsFilesInTheOrderOfTheirNames) {
               ElementsAre(Path("y_1.npy"), Path("y_10.npy"), Path("y_2.npy")));
 }
 
-// In bytes "." is before "0", and that before "_".
+// In bytes "." is before "0", and "0" is before "_".
 TEST_F(JobPathsTest, PatternsDoNotPairFilesOfDifferentNumbers) {
   for (const char* name : {"p1.npy", "p10.npy", "p2.npy", "p1_y.npy",
                            "p10_y.npy", "p2_y.npy", "z01.npy", "z02.npy",

@@ -263,7 +263,7 @@ TEST(CoordinatorClientTest, ACheckpointIsAwaitedAsLongAsTheCoordinatorAnswers) {
   EXPECT_EQ(clock.attempts(), 30);
 }
 
-// gRPC reports it with the code of a server without threads, which may pass.
+// gRPC reports it with the code of a server without threads, a passing state.
 TEST(CoordinatorClientTest, AMessageThatIsTooLargeIsNotAskedForAgain) {
   FakeCoordinator coordinator;
   const auto client = coordinator.Client();

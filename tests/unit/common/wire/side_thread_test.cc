@@ -12,8 +12,8 @@
 namespace tributary {
 namespace {
 
-// Two alarms wake the thread: one to go home, one to end. It may already see
-// the order to end at the first alarm.
+// Two alarms wake the thread: one for GoHome, one for Stop. At the first alarm
+// the thread may already see that it shall stop.
 TEST(SideThreadTest, EndsWhenItIsToldTwoThingsAtOnce) {
   for (int i = 0; i < 600; ++i) {
     SideThread side({"a.Service"}, CallGuard::Open(), /*reflection=*/false);

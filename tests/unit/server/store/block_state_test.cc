@@ -62,7 +62,7 @@ class BlockStateTest : public ::testing::Test {
   }
 
   // Adds a contribution of every rank, and puts the expected mean into mean_.
-  // With `early`, each contribution but the last is added at once.
+  // With `early`, each contribution except the last is added at once.
   void Contribute(int64_t step,
                   bool early = false) ABSL_NO_THREAD_SAFETY_ANALYSIS {
     std::vector<Floats> gradients;

@@ -267,7 +267,7 @@ class SharedAsyncWeightsTest : public SharedWeightsTest {
       : SharedWeightsTest(2, [] { return std::make_unique<Asynchronous>(); }) {}
 };
 
-// Weights that a worker may be reading must not change under its eyes.
+// Weights that a worker may be reading must not change while it reads them.
 TEST_F(SharedAsyncWeightsTest, WeightsThatAreReadStayUntilTheNextCall) {
   const auto slow = Link(0), quick = Link(1);
   std::fill_n(gradient_, kFloats, 1.0f);

@@ -28,7 +28,7 @@ class TestProgram {
             .weights = {weights_[0].data(), weights_[1].data()},
             .total_steps = total_steps};
   }
-  // Does everything of a step but its end. Returns the result of BeginStep.
+  // Does everything of a step except its end. Returns the result of BeginStep.
   Session::Next Push(Session& session) {
     const auto begun = session.BeginStep({});
     EXPECT_TRUE(begun.ok()) << begun.status();

@@ -284,7 +284,7 @@ TEST_F(InitialMeaningTest, ALabelThatIsANumberIsTheClassOfItsName) {
   EXPECT_THAT(Check().message(), HasSubstr("class 0 is \"0\""));
   WriteRecord({"cat", "dog"}, {"x"});
   TRIBUTARY_EXPECT_OK(Check());
-  // Labels of npy and idx are positions and no names.
+  // Labels of npy and idx are positions, not names.
   WriteRecord({"1", "2"});
   TRIBUTARY_EXPECT_OK(Check());
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Labels of tables: which fields are no label, and which classes a job names.
+// Labels of tables: which fields are not labels, and which classes a job names.
 #include <string>
 #include <vector>
 

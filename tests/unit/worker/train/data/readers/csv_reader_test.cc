@@ -26,7 +26,7 @@ CsvOptions PeopleOptions() {
   return options;
 }
 
-// Every column but `label` is numeric.
+// Every column except `label` is numeric.
 CsvOptions NumericOptions(const std::string& label, bool header) {
   CsvOptions options;
   options.header = header;
