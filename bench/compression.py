@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What fewer bytes on the wire cost in accuracy or loss.
+"""What fewer bytes on the wire, or late gradients, cost in accuracy or loss.
 
 usage: bench/compression.py [--bin build/release/bin] [--seeds 5] [--only REGEX]
            [--job examples/fashion-mnist.yaml] [--set training.epochs=2]...
 
 Trains a job with 2 workers and 2 servers in every wire format, the compressing ones
-with and without error feedback, with the seeds 1, 2, ... in turn, and prints a
+with and without error feedback, and with a delay of one step, with the seeds 1, 2, ... in turn, and prints a
 table for docs/benchmarks.md: bytes that each worker sends and receives in a step,
 the test accuracy (or loss, where the job has no accuracy), and its distance from
 float32 with the same seed. --only selects rows such as "top_k, no feedback";
@@ -22,26 +22,23 @@ import subprocess
 import sys
 import tempfile
 
-# Wire formats of gradients and of weights, and error_feedback.
-ROWS = {"float32": ("float32", "float32", False),
-        "bfloat16": ("bfloat16", "float32", False),
-        "float16": ("float16", "float32", False),
-        "bfloat16 both ways": ("bfloat16", "bfloat16", False),
-        "float16, weights bfloat16": ("float16", "bfloat16", False)}
+# Fields of strategy.parameter_server.
+ROWS = {"float32": "wire: float32",
+        "delayed": "sync: {bsp: {delay: 1}}",
+        "bfloat16": "wire: bfloat16",
+        "float16": "wire: float16",
+        "bfloat16 both ways": "wire: bfloat16, weights_wire: bfloat16",
+        "float16, weights bfloat16": "wire: float16, weights_wire: bfloat16"}
 for compressing in ("int8", "top_k", "one_bit"):
-    ROWS[compressing] = (compressing, "float32", True)
-    ROWS[f"{compressing}, no feedback"] = (compressing, "float32", False)
+    ROWS[compressing] = f"wire: {compressing}, error_feedback: true"
+    ROWS[f"{compressing}, no feedback"] = f"wire: {compressing}, error_feedback: false"
 WORKERS = 2
 
 
 def train(options, folder, row, seed):
-    wire, weights_wire, feedback = ROWS[row]
     run = os.path.join(folder, re.sub(r"\W+", "-", f"{row}-{seed}"))
-    server = f"wire: {wire}, weights_wire: {weights_wire}"
-    if wire in ("int8", "top_k", "one_bit"):
-        server += f", error_feedback: {str(feedback).lower()}"
     settings = [*options.settings, f"seed={seed}", f"cluster.workers={WORKERS}",
-                "cluster.servers=2", f"strategy={{parameter_server: {{{server}}}}}"]
+                "cluster.servers=2", f"strategy={{parameter_server: {{{ROWS[row]}}}}}"]
     command = [os.path.join(options.bin, "tributary"), "train", options.job,
                "--run-dir", run]
     for setting in settings:

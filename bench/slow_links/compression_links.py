@@ -1,13 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Steps per second over slow links in each wire format.
+"""Steps per second over slow links in each wire format, and with a delay.
 
 usage: bench/slow_links/compression_links.py [--bin build/release/bin] [--rate 200mbit]
                                   [--steps 40] [--rounds 5]
 
 Trains bench/jobs/mlp1024.yaml (7.5 MB of weights) with 2 workers and 2 servers on
 four simulated hosts (bench/slow_links/shaped_hosts.sh; needs root), in rounds of float32 and
-of bfloat16 for gradients and for both directions. Prints a table for
+of bfloat16 for gradients and for both directions, each without and with late
+gradients. Prints a table for
 docs/benchmarks.md: medians, and the median of the ratios to float32 of the same
 round.
 """
@@ -19,15 +20,17 @@ import tempfile
 
 import shaped_job
 
-FORMATS = [("float32", "float32"), ("bfloat16", "float32"), ("bfloat16", "bfloat16")]
+WIRES = [("float32", "float32"), ("bfloat16", "float32"), ("bfloat16", "bfloat16")]
+FORMATS = [(*wires, delay) for wires in WIRES for delay in (0, 1)]
 
 
-def steps_per_second(options, run, wire, weights_wire):
+def steps_per_second(options, run, wire, weights_wire, delay):
     summary = shaped_job.train(
         options.bin, "bench/jobs/mlp1024.yaml", run, servers=2, workers=2,
         settings=[f"training.steps={options.steps}",
                   f"strategy.parameter_server.wire={wire}",
-                  f"strategy.parameter_server.weights_wire={weights_wire}"])
+                  f"strategy.parameter_server.weights_wire={weights_wire}",
+                  f"strategy.parameter_server.sync={{bsp: {{delay: {delay}}}}}"])
     return summary["steps"] / summary["training_seconds"]
 
 
@@ -42,13 +45,13 @@ def main():
     with shaped_job.hosts(4, options.rate), tempfile.TemporaryDirectory() as folder:
         for turn in range(options.rounds):
             for formats in FORMATS:
-                run = os.path.join(folder, "-".join(formats) + str(turn))
+                run = os.path.join(folder, "-".join(map(str, (*formats, turn))))
                 rates[formats].append(steps_per_second(options, run, *formats))
-    print("| `wire` | `weights_wire` | steps/s | beside float32 |")
-    print("| --- | --- | --- | --- |")
+    print("| `wire` | `weights_wire` | `delay` | steps/s | beside float32 |")
+    print("| --- | --- | --- | --- | --- |")
     for formats in FORMATS:
         ratios = [mine / other for mine, other in zip(rates[formats], rates[FORMATS[0]])]
-        print(f"| `{formats[0]}` | `{formats[1]}` | {statistics.median(rates[formats]):.2f} | "
+        print(f"| `{formats[0]}` | `{formats[1]}` | {formats[2]} | {statistics.median(rates[formats]):.2f} | "
               f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f}) |")
 
 

@@ -33,11 +33,11 @@ def train(directory, job, run, servers, workers, settings=()):
     program = lambda name: os.path.join(directory, f"tributary-{name}")
     settings = [f"cluster.servers={servers}", f"cluster.workers={workers}", *settings]
     processes = [on_host(1, program("coordinator"), "--job", job, "--run-dir", run,
-                         "--listen", COORDINATOR,
+                         "--listen", COORDINATOR, "--insecure",
                          *[word for s in settings for word in ("--set", s)])]
     for host in range(1, servers + 1):
         processes.append(on_host(host, program("server"), "--coordinator", COORDINATOR,
-                                 "--listen", f"10.77.0.{host}:0"))
+                                 "--listen", f"10.77.0.{host}:0", "--insecure"))
     for host in range(servers + 1, servers + workers + 1):
         processes.append(on_host(host, program("worker"), "--coordinator", COORDINATOR))
     try:
