@@ -120,7 +120,7 @@ class Member {
   using BeforeWait = std::function<absl::Status()>;
   absl::Status BeginStep(int64_t step, const BeforeWait& before_wait = nullptr);
 
-  // Reports that the program takes no further step, and waits as BeginStep does.
+  // Reports that the program takes no further step. Waits as BeginStep does.
   //   OK           after that step: finish (MemberState::Finish)
   //   OutOfRange   another rank has begun a later step, which this one lacks
   //   FailedPrecondition  there is a new plan: fetch it

@@ -90,6 +90,8 @@ k7s() {
     [ "$bucket" = default ] || words+=(--set "strategy.parameter_server.bucket_bytes=$bucket")
     k7s_run "servers $servers, bucket $bucket" $steps "${half[@]}" "${words[@]}"
   done <<< $'4 default\n4 64MiB\n4 16MiB\n16 default\n16 64MiB\n1 default'
+  k7s_run "servers 4, a step late" $steps "${half[@]}" --set cluster.servers=4 \
+    --set 'strategy.parameter_server.sync={bsp: {delay: 1}}'
   k7s_run "servers 4, SGD" $steps "${half[@]}" --set cluster.servers=4 \
     --set 'training.optimizer={sgd: {learning_rate: 1e-4}}'
   keep "$work/short.text" k7s.txt
