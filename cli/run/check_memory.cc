@@ -46,9 +46,12 @@ uint64_t LeastMemory(const v1::JobSpec& job, const MemoryNeed& need) {
   const double replicas = strategy.mesh().data;
   double bytes = 0;
   if (strategy.uses_servers()) {
-    bytes += (2 + StatesOf(job, ServerOptimizerOptionsOf(job))) * model;
+    bytes +=
+        (2 + strategy.delay + StatesOf(job, ServerOptimizerOptionsOf(job))) *
+        model;
   }
   if (need.on_accelerators) return static_cast<uint64_t>(bytes);
+  bytes += replicas * 3 * strategy.delay * model;  // ExchangeMemory
   if (need.programs) {
     // Counts all gradients, and the one that the backward pass adds to them.
     const double largest =

@@ -156,9 +156,11 @@ absl::Status RankWork::CheckMemory() const {
   for (const ParameterSpec& parameter : *parameters) {
     weights += static_cast<uint64_t>(NumElements(parameter.shape));
   }
+  // Weights and gradients, and with a delay those of ExchangeMemory.
+  const uint64_t copies = SyncTraitsOf(job_).delay > 0 ? 5 : 2;
   return CheckClaim(
       {.who = absl::StrCat("worker ", member_.index()),
-       .bytes = 2 * weights * sizeof(float),
+       .bytes = copies * weights * sizeof(float),
        .purpose = "weights and gradients",
        .remedy = "use a smaller model or a machine with more memory"},
       ReadAvailableMemory());

@@ -40,6 +40,10 @@ TEST(CheckMemoryTest, WeightsGradientsAndStatesAreCounted) {
   EXPECT_EQ(Least(JobWith("parameter_server", "{sgd: {learning_rate: 1}}")),
             (2 + 3 * 2) * kMiB);
   EXPECT_EQ(Least(JobWith("parameter_server", adam)), (2 + 2 + 3 * 2) * kMiB);
+  EXPECT_EQ(Least(JobWith("{parameter_server: {sync: {bsp: {delay: 1}}}}",
+                          "{sgd: {learning_rate: 1}}")),
+            (3 + 3 * 5) * kMiB)
+      << "late weights travel between arrays of their own";
   EXPECT_EQ(Least(JobWith("all_reduce", adam)), (3 * (2 + 2)) * kMiB);
   EXPECT_EQ(Least(JobWith("{all_reduce: {sharded: true}}", adam)),
             (3 * 2 + 2) * kMiB);
