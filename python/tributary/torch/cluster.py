@@ -344,7 +344,7 @@ class Cluster(Member):
             self._optimizer.sending.write_back()
 
     def _finished(self) -> None:
-        if self._optimizer is not None:
+        if self._optimizer is not None and self._joined().is_late:
             self._optimizer.sending.write_back()
 
     def _close(self) -> None:

@@ -14,8 +14,14 @@ absl::Status TakeAskedCheckpoint(int64_t step, Member* member,
 
 absl::Status PassGate(int64_t step, Member* member,
                       GradientSynchronizer* synchronizer) {
-  const absl::Status may_begin = member->BeginStep(
-      step, [synchronizer] { return synchronizer->Settle(); });
+  const auto settle = [synchronizer] {
+    const absl::Status settled = synchronizer->Settle();
+    // Here Cancelled would mean that the job stops; this plan or the job ends.
+    return absl::IsCancelled(settled)
+               ? absl::UnavailableError(settled.message())
+               : settled;
+  };
+  const absl::Status may_begin = member->BeginStep(step, settle);
   if (may_begin.ok() || absl::IsCancelled(may_begin)) {
     TRIBUTARY_RETURN_IF_ERROR(
         TakeAskedCheckpoint(step - 1, member, synchronizer));

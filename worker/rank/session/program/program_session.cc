@@ -343,7 +343,7 @@ absl::StatusOr<Session::Next> ProgramSession::Finish() {
   if (const absl::Status end = synchronizer_->End(steps_); !end.ok()) {
     return GoOn(end);
   }
-  parameters_->Publish(steps_);  // with a delay they are newer
+  if (is_late()) parameters_->Publish(steps_);
   if (const absl::Status given = GiveWeights(); !given.ok()) {
     return GoOn(given);
   }

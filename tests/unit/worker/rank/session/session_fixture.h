@@ -57,21 +57,28 @@ class TestProgram {
     }
   }
   const std::vector<std::vector<float>>& weights() const { return weights_; }
+  void Write(float value) { weights_[1][0] = value; }
 
  private:
   std::vector<std::vector<float>> weights_;
 };
 
-// The weights of two ranks after `steps` steps, by the formula.
-inline std::vector<std::vector<float>> Trained(int64_t steps) {
+// The weights of two ranks after `steps` steps, by the formula. late: gradients
+// are computed at the weights of one step before.
+inline std::vector<std::vector<float>> Trained(int64_t steps,
+                                               bool late = false) {
   std::vector<std::vector<float>> weights = TestProgram().weights();
+  std::vector<std::vector<float>> before = weights;
   for (int64_t step = 0; step < steps; ++step) {
-    for (std::vector<float>& tensor : weights) {
-      for (float& weight : tensor) {
-        const float base = 0.25f * weight + static_cast<float>(step % 3);
-        weight -= 0.5f * (0.5f * (base + (base + 1)));
+    const std::vector<std::vector<float>> now = weights;
+    for (size_t p = 0; p < weights.size(); ++p) {
+      for (size_t i = 0; i < weights[p].size(); ++i) {
+        const float base =
+            0.25f * (late ? before : now)[p][i] + static_cast<float>(step % 3);
+        weights[p][i] -= 0.5f * (0.5f * (base + (base + 1)));
       }
     }
+    before = now;
   }
   return weights;
 }

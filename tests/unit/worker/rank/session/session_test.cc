@@ -49,6 +49,44 @@ TEST_F(SessionTest, AReplacedRankGoesOnWithinTheStep) {
   EXPECT_EQ(final_, Trained(5));
 }
 
+TEST_F(SessionTest, ALateProgramSeesTheNewestWeightsOnRequestAndAtItsEnd) {
+  v1::JobSpec job = Job(2, 2);
+  job.mutable_strategy()
+      ->mutable_parameter_server()
+      ->mutable_sync()
+      ->mutable_bsp()
+      ->set_delay(1);
+  Start(job);
+  RunRanks(2, [&](std::unique_ptr<Session> session) {
+    TestProgram program;
+    ASSERT_TRUE(session->Start(program.Declare()).ok());
+    EXPECT_TRUE(session->is_late());
+    program.Train(*session, 5);
+    EXPECT_EQ(program.weights(), Trained(4, /*late=*/true));
+    ASSERT_TRUE(session->ShowNewest().ok());
+    EXPECT_EQ(program.weights(), Trained(5, /*late=*/true));
+    ASSERT_TRUE(session->HideNewest().ok());
+    EXPECT_EQ(program.weights(), Trained(4, /*late=*/true));
+    program.Train(*session, 7);
+    EXPECT_EQ(session->Finish().value(), Next::kEnd);
+    EXPECT_EQ(program.weights(), Trained(7, /*late=*/true));
+  });
+  EXPECT_EQ(final_, Trained(7, /*late=*/true));
+}
+
+// For example an average of its own, which it saves.
+TEST_F(SessionTest, WhatAProgramWritesAfterItsLastStepStays) {
+  Start(Job(1, 1));
+  RunRanks(1, [&](std::unique_ptr<Session> session) {
+    TestProgram program;
+    ASSERT_TRUE(session->Start(program.Declare()).ok());
+    program.Train(*session, 2);
+    program.Write(77);
+    EXPECT_EQ(session->Finish().value(), Next::kEnd);
+    EXPECT_EQ(program.weights()[1][0], 77);
+  });
+}
+
 TEST_F(SessionTest, StepsInTheWrongOrderAreRefused) {
   Start(Job(1, 1));
   RunRanks(1, [&](std::unique_ptr<Session> session) {
