@@ -12,15 +12,15 @@ namespace tributary {
 // their arrays: ", NCCL 2.27.3, NCCL_ALGO=Ring, links 000". See
 // docs/decisions/nccl-adds-as-it-likes.md.
 // version: NCCL's own number, 22703. settings: NAME=VALUE, of the environment
-// and of NCCL's files. Only names that begin with NCCL_ count, without those
-// that choose what is logged, the machine's name or its network interface. Many
-// settings are given by their number and a hash. links: the kind of connection
-// between each two devices of the machine, or "".
+// and of NCCL's files. Only names that begin with NCCL_ count, except those
+// that set logging, the machine's name or its network interface. Many settings
+// are given by their number and a hash. links: the kind of connection between
+// each two devices of the machine, or "".
 std::string DescribeNccl(int version, std::vector<std::string> settings,
                          const std::string& links);
 
-// The same of this machine, for a device other than the host; "" where NCCL
-// cannot be used.
+// The same text for this machine and the device of `ops`; "" on the host and
+// where NCCL cannot be used.
 std::string NcclArithmeticOf(const Ops& ops);
 
 }  // namespace tributary

@@ -31,7 +31,7 @@ struct NcclOutcome {
 // timeout passes. In the last three cases the communicator is aborted, so that
 // none of its work stays on the device, and every later call returns the
 // outcome of the first failed one. Arrays are float32 in device memory. A call
-// starts after all work that the Ops was asked for before it. Not thread-safe.
+// starts after all work that the Ops has enqueued before. Not thread-safe.
 class NcclComm {
  public:
   struct Options {

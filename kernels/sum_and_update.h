@@ -9,11 +9,11 @@
 
 namespace tributary {
 
-// One pass on the host over n elements of a sum and the optimizer step that
-// follows it: the bits of Ops::WeightedSum and then Ops::OptimizerUpdate. The
-// sum stays in registers and in the first-level cache, and all arrays are read
-// side by side from their first element to their last, so that the processor's
-// prefetchers can follow each of them.
+// Computes, in one pass on the host over n elements, a sum and the optimizer
+// step that follows, with the bits of Ops::WeightedSum and then
+// Ops::OptimizerUpdate. The sum stays in registers and in the first-level
+// cache, and all arrays are read side by side from their first element to their
+// last, so that the processor's prefetchers can follow each of them.
 struct SumAndUpdate {
   int64_t n = 0;
   // The gradient is the sum over r, in order, of weights[r] * parts[r]; zero

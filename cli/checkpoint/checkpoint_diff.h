@@ -34,7 +34,7 @@ struct CheckpointDifference {
   bool equal() const;
 };
 
-// Compares whole tensors, whichever mesh of workers has written them. Reads
+// Compares whole tensors, so the checkpoints may be of different meshes. Reads
 // both checkpoints to the end, piece by piece. Errors as CheckpointReader.
 absl::StatusOr<CheckpointDifference> CompareCheckpoints(
     const std::shared_ptr<const CheckpointReader>& a,

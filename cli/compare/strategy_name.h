@@ -23,7 +23,7 @@ struct StrategyChoice {
   int model_ranks = 1;  // workers that hold one model together
 };
 
-// The name of the baseline of every other run: one worker.
+// The name of the baseline to which all other runs are compared: one worker.
 inline constexpr char kSingle[] = "single";
 
 // InvalidArgument: an unknown name, a wrong argument, or a kind that the job

@@ -59,12 +59,12 @@ absl::StatusOr<std::optional<KnownJob>> ChooseJob(
     const JobChoice& choice, const std::vector<KnownJob>& jobs);
 
 // Returns the job of a run directory: from the register or, if it is not there,
-// with what the directory says. InvalidArgument: it is no run directory.
+// as the directory describes it. InvalidArgument: it is not a run directory.
 absl::StatusOr<KnownJob> JobOfRun(const std::string& run_directory,
                                   const std::vector<KnownJob>& jobs);
 
 // Whether the path is a run directory: it has a file of the coordinator, or two
-// of the other files that a run writes, since an ordinary folder may have one.
+// of the other files that a run writes (any folder may have one).
 bool IsRunDirectory(const std::string& path);
 
 }  // namespace tributary

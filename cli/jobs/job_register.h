@@ -93,7 +93,7 @@ std::string JobRegisterFolder();
 // Looks at the coordinator's process, if it runs on this host.
 CoordinatorLife LookAtCoordinator(const RegisteredJob& job);
 
-// Convert a job to its file's text and back. InvalidArgument: no such text.
+// Convert a job to its file's text and back. InvalidArgument: invalid text.
 std::string RegisteredJobJson(const RegisteredJob& job);
 absl::StatusOr<RegisteredJob> ReadRegisteredJob(absl::string_view json);
 

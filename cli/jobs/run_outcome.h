@@ -26,11 +26,11 @@ struct RunOutcome {
   std::string Text() const;
 };
 
-// Reads summary.json; the command that continues the run names the directory
-// where the run is now, which may have been moved or copied, and is left out if
-// no complete checkpoint is there any more. NotFound: the run has not ended, or
-// was killed before it could write the file. DataLoss: the file is damaged.
-// InvalidArgument: it cannot be read.
+// Reads summary.json. resume_command names the present directory of the run,
+// which may have been moved or copied; it is empty if no complete checkpoint is
+// left there. NotFound: the run has not ended, or was killed before it could
+// write the file. DataLoss: the file is damaged. InvalidArgument: it cannot be
+// read.
 absl::StatusOr<RunOutcome> ReadRunOutcome(const std::string& run_directory);
 
 // "9 of 5,000 steps changed nothing, because a gradient was not finite".

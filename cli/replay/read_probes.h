@@ -10,10 +10,10 @@
 
 namespace tributary {
 
-// Reads what the probes of `workers` ranks have written (step_probe.h), for
-// each step from first_step to last_step. losses: those of the same steps.
-// DataLoss: a step of a rank is missing. InvalidArgument: a line is no JSON
-// object.
+// Reads the files that the probes of `workers` ranks have written
+// (step_probe.h), for each step from first_step to last_step. losses: those of
+// the same steps. DataLoss: a step of a rank is missing. InvalidArgument: a
+// line is not a JSON object.
 absl::StatusOr<std::map<int64_t, ReplayedStep>> ReadProbes(
     const std::string& folder, int workers,
     const std::map<int64_t, double>& losses, int64_t first_step,

@@ -29,7 +29,7 @@ struct RecordedRun {
   // with a lost report of a rank are left out, because their loss lacks its
   // samples.
   std::map<int64_t, double> losses;
-  // The first and the last step with a line, also without a whole loss; 0: no
+  // The first and the last step with a line, even if losses lacks it; 0: no
   // step.
   int64_t first_step = 0;
   int64_t last_step = 0;
@@ -53,8 +53,8 @@ struct RecordedRun {
   bool OnCpu() const;
 };
 
-// NotFound: it is no run directory. InvalidArgument: a file in it is damaged;
-// the message names the file.
+// NotFound: it is not a run directory. InvalidArgument: a file in it is
+// damaged; the message names the file.
 absl::StatusOr<RecordedRun> ReadRecordedRun(const std::string& folder);
 
 // "the checkpoint of step 50", "the weights after step 100".

@@ -22,7 +22,7 @@ absl::StatusOr<CheckpointPlace> FindCheckpoints(const std::string& path);
 
 // Whether a checkpoint found there belongs to the run itself. If runs that
 // continued one another share a directory, it may belong to a later run. True
-// if `run` is no run directory, or if it is unknown.
+// if `run` is not a run directory, or if the answer is unknown.
 bool IsOfRun(const std::string& run, const CheckpointPlace& place,
              const CheckpointInfo& info);
 

@@ -42,13 +42,13 @@ AskedWhy AskWhy(const FoundJob& job);
 // The same for a job whose coordinator has just not answered: `unreachable`.
 AskedWhy WhyGone(const FoundJob& job, const absl::Status& unreachable);
 
-// Says that a coordinator has not answered, of a job about which nothing else
-// is known.
+// Says that the coordinator of a job has not answered, when nothing else is
+// known about the job.
 std::string UnknownEndText(const absl::Status& unreachable);
 
 // Says why a command cannot act on a job whose coordinator has just not
-// answered. `needless`: the verb for what is pointless if the job is over:
-// "stop".
+// answered. `needless`: the verb of the act that is pointless once the job is
+// over, such as "stop".
 std::string RefusalText(const FoundJob& job, const absl::Status& unreachable,
                         absl::string_view needless);
 

@@ -15,8 +15,8 @@ namespace tributary {
 std::string MemberText(const v1::MemberStatus& member);
 // "step 51": the first step that some worker has not finished.
 std::string OpenStepText(const v1::JobStatusResponse& status);
-// The step that workers have reached, by the samples, without waiting for the
-// late ones, as with backup workers and async; 0: no worker goes on.
+// The step that workers have reached, by the samples, without waiting for late
+// ones, as backup workers and async allow; 0: no worker goes on.
 int64_t StepWithoutLate(const WhyFacts& facts);
 // Whether further samples could show that workers go on without the late ones.
 bool MayGoOnWithoutLate(const WhyFacts& facts);

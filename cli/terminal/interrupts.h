@@ -20,7 +20,7 @@ class EndRequest {
   // person or a supervisor that does not want to wait.
   RepeatedSignal Receive(int signal, int64_t now);
   // Call it when the program was stopped (SIGSTOP) and runs again. Signals sent
-  // meanwhile arrive only now, so the second begins anew.
+  // meanwhile arrive only now, so that one second begins anew.
   void Continue(int64_t now) {
     if (signal() != 0) since_.store(now);
   }

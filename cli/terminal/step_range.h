@@ -16,7 +16,7 @@ struct StepNumbers {
   int64_t last = 0;
 };
 
-// "100-105" or "7". InvalidArgument: no such text, or the last step is before
+// "100-105" or "7". InvalidArgument: another text, or the last step is before
 // the first one.
 absl::StatusOr<StepNumbers> ParseStepNumbers(absl::string_view text);
 

@@ -40,7 +40,7 @@ struct RecordedTrace {
 };
 
 // Reads the trace of a run directory. NotFound: the run recorded none.
-// InvalidArgument: a line is no JSON object. Events with impossible numbers
+// InvalidArgument: a line is not a JSON object. Events with impossible numbers
 // count as lost.
 absl::StatusOr<RecordedTrace> ReadRecordedTrace(const std::string& folder);
 

@@ -10,11 +10,11 @@
 namespace tributary {
 
 // Convolution with stride 1 without im2col. Planes are copied with zeros around
-// them, all rows with one pitch, so that a filter tap sees a plane as the plane
-// itself, shifted. Each output plane is then a sum of shifted planes, computed
-// in one run over all its rows; values beyond the end of a row are discarded.
-// The order of sums depends only on the convolution, for weight gradients also
-// on the number of rows.
+// them and one pitch for all rows, so that each filter tap reads the same plane
+// at a shifted offset. Each output plane is then a sum of shifted planes,
+// computed in one run over all its rows; values beyond the end of a row are
+// discarded. The order of sums depends only on the convolution and, for weight
+// gradients, on the number of rows.
 class DirectConvolution {
  public:
   // True when direct convolution is faster than im2col: one group, stride 1, a

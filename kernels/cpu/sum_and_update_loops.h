@@ -45,8 +45,8 @@ class Folding {
 #endif
 };
 
-// The sum of elements [first, first + n); n is at most kChunk. A function of
-// its own, so that its code is not repeated for every rule.
+// The sum of elements [first, first + n); n is at most kChunk. Not inlined, so
+// that the code is not repeated for every rule.
 TRIBUTARY_TARGET __attribute__((noinline)) void SumOfChunk(
     const SumAndUpdate& call, int64_t first, int64_t n, float* out) {
   if (call.count == 0) {

@@ -16,8 +16,8 @@ struct EmbeddingBags {
   bool mean = false;                 // else the sum
 };
 
-// Embeddings and interactions. ids must be in [0, rows of the table), but for
-// the -1 that Embedding allows.
+// Embeddings and interactions. ids must be in [0, rows of the table); Embedding
+// also allows -1.
 class EmbeddingOps {
  public:
   virtual ~EmbeddingOps() = default;

@@ -49,8 +49,8 @@ class JobRun {
   std::string pages_url() const { return pages_->url(); }
 
   // Records and shows the run until the job is over. Calls `watch` about ten
-  // times a second; a text from it fails the job with that message. The first
-  // SIGINT or SIGTERM stops the job at the next common step.
+  // times a second; if it returns a text, the job fails with that message. The
+  // first SIGINT or SIGTERM stops the job at the next common step.
   void Follow(const std::function<std::string()>& watch);
 
   // Writes the summary and the last lines. Call it after Follow, when the

@@ -39,9 +39,9 @@ class RunCheckpoints {
   absl::Status Claim(const std::string& directory, uint64_t lineage,
                      bool begins);
   // FailedPrecondition, with advice: the directory of a resumed run holds an
-  // intact checkpoint of a later step than the run begins with, which Resume
-  // would remove, or another run's of a step that Resume brings. `best`: as for
-  // Resume.
+  // intact checkpoint that Resume would remove, because its step is after the
+  // run's start, or another run's checkpoint of a step that Resume copies
+  // there. `best`: as for Resume.
   absl::Status CheckNothingElse(const std::string& directory,
                                 int64_t best) const;
   bool claimed() const { return claim_ != nullptr; }

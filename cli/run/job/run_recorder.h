@@ -79,7 +79,7 @@ class RunRecorder {
 
   // nullopt: there was nothing to write.
   std::optional<absl::Status> Record(const JobUpdate& update);
-  // Nothing is recorded after this but the summary.
+  // After this only the summary is recorded.
   void EndRecording() { recorded_.End(); }
   // environment.json is due when the training begins, and again after the
   // first step: then all ranks have reported their arithmetic.

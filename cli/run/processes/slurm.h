@@ -12,7 +12,7 @@ namespace tributary {
 // The allocation of this process, as Slurm's environment variables describe it.
 struct SlurmOptions {
   std::string node_list;  // SLURM_JOB_NODELIST, "node[1-4,7]"; empty: none
-  std::string this_node;  // SLURMD_NODENAME; empty: no node of the allocation
+  std::string this_node;  // SLURMD_NODENAME; empty: not in the allocation
 };
 
 struct SlurmNode {

@@ -25,8 +25,8 @@ struct Product {
 };
 
 // cuBLAS, loaded when it is first needed and never linked. A program must run
-// where cuBLAS is absent, and its libraries have so much thread-local storage
-// that threads with small stacks can't start once it is loaded with the
+// where cuBLAS is absent. Its libraries also have so much thread-local storage
+// that threads with small stacks can't start if they are loaded with the
 // program.
 class Cublas {
  public:

@@ -15,7 +15,7 @@ namespace tributary {
 // everything is sent in the end (1-bit SGD: Seide et al., Interspeech 2014;
 // Deep Gradient Compression: Lin et al., ICLR 2018; a proof that SGD then
 // converges at its usual rate: Karimireddy et al., ICML 2019). Several threads
-// may encode at the same time, each another slice.
+// may encode different slices at the same time.
 class ErrorFeedback {
  public:
   // Creates zero residuals for the parameters that the rank pushes encoded, or
@@ -31,8 +31,8 @@ class ErrorFeedback {
 
   // Encodes `gradient` plus the slice's residual to slice.gradient_bytes()
   // bytes at `out`; gradient[0] is the slice's first element. The residual
-  // becomes what these bytes leave out, but it is kept where the sum is not
-  // finite, which the server refuses. Without a residual, encodes the gradient
+  // becomes the part that these bytes leave out. It stays where the sum is not
+  // finite; the server refuses that. Without a residual, encodes the gradient
   // alone. Returns `crc` extended by the bytes (crc32c.h).
   uint32_t Encode(const Slice& slice, const float* gradient, char* out,
                   uint32_t crc);

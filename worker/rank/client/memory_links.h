@@ -15,10 +15,10 @@
 
 namespace tributary {
 
-// True when a job that asks for shared memory must fail without it. That is so
-// when the job begins, so that a wrong setting is found at once. Later a
-// server, or this rank's process, may have been replaced on another host, which
-// must not end the job.
+// True when a job that asks for shared memory must fail without it: when the
+// job begins, so that a wrong setting is found at once. Later the job must go
+// on, because a server or this rank's process may have been replaced on another
+// host.
 bool NeedsSharedMemory(const v1::Plan& plan, uint32_t rank,
                        uint64_t incarnation);
 
@@ -41,8 +41,8 @@ class MemoryLinks {
   // Returns null when there is no link to the shard's server.
   const MemoryLink* of(int shard) const { return servers_[shard].link.get(); }
 
-  // Ends all links. Servers keep the gradients that they were given as they are
-  // now, even if this process overwrites the memory later.
+  // Ends all links. Servers keep the present values of the gradients that were
+  // pushed, even if this process overwrites the memory later.
   absl::Status Close();
 
  private:

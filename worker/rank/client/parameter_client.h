@@ -72,9 +72,9 @@ class ParameterClient {
     // its memory or detach it. Connections that still send a cancelled step's
     // gradients keep it alive.
     std::shared_ptr<SharedArena> gradient_memory;
-    // Called when a round waits long, with what it waits for (in the server's
-    // words, or for an answer of the server of a shard), and with an empty Wait
-    // when it continues. Called on the thread that waits.
+    // Called when a round waits long, with the reason (the server's own, or
+    // that a shard's server does not answer), and with an empty Wait when it
+    // continues. Called on the thread that waits.
     std::function<void(const v1::Wait&)> on_waiting;
     // Returns the samples of all ranks in a step. Pushes announce them
     // (PushPullRequest.total_samples); null: pushes announce nothing.

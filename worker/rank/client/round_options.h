@@ -13,8 +13,8 @@ bool IsHeld(const ParameterClient::Options& options, const DeviceMesh& mesh,
 
 // The number of network threads for a client that holds `bytes` of weights on
 // `servers` servers. One thread copies and checks weights about as fast as one
-// server computes them, so there is one for each server, as long as each has
-// 16 MiB to copy. processors_a_worker: this machine's processors, divided by
+// server computes them, so there is one thread for each server, but at most one
+// for every 16 MiB. processors_a_worker: this machine's processors, divided by
 // the job's workers on it; the threads of a client use at most a quarter of
 // them.
 int NetworkThreads(int64_t bytes, int servers, int processors_a_worker);

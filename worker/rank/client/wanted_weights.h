@@ -26,8 +26,8 @@ inline WantedWeights StartingWeights(ApplyMode mode,
                                      const RankProgress& progress) {
   switch (mode) {
     case ApplyMode::kBulk:
-      // Some servers may already hold this step's gradient. Computed again
-      // from the same weights it has the same bits.
+      // Some servers may already hold this step's gradient. The same weights
+      // give the same gradient again, bit for bit.
       return {WantedWeights::Kind::kExactly, progress.steps};
     case ApplyMode::kSeparate:
       return {WantedWeights::Kind::kFinished, progress.steps};

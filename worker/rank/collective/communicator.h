@@ -43,9 +43,9 @@ class Communicator {
 
   // data[i] becomes the sum over r, in rank order, of weights[r] * data[i] of
   // rank r. weights: one per rank, equal on all ranks; empty: all 1. On the
-  // host the order of additions is that of Ops::WeightedSum, so the result has
-  // the bits of a parameter server. NCCL adds in an order of its own, which is
-  // the same for all calls of one size.
+  // host the order of additions is that of Ops::WeightedSum, so the result
+  // equals a parameter server's, bit for bit. NCCL adds in an order of its own,
+  // which is the same for all calls of one size.
   virtual absl::Status AllReduce(float* data, int64_t n,
                                  absl::Span<const float> weights) = 0;
   absl::Status AllReduce(float* data, int64_t n) {

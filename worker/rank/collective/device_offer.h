@@ -19,9 +19,9 @@ struct DeviceOffer {
   static DeviceOffer Decode(const std::string& text);
 };
 
-// True when the group uses NCCL, which needs a device of its own for every
-// rank. The result depends only on the offers (by rank), so all ranks get the
-// same one. `why` gets the reason against NCCL; with `required` such a reason
+// True when the group uses NCCL, which requires that every rank has its own
+// device. The result depends only on the offers (by rank), so all ranks get the
+// same one. `why` gets the reason against NCCL; if `required`, such a reason
 // makes the result FailedPrecondition. ranks: the job's numbers of the ranks.
 absl::StatusOr<bool> AgreeOnNccl(absl::Span<const std::string> offers,
                                  absl::Span<const int> ranks, bool required,

@@ -16,9 +16,9 @@ namespace tributary {
 
 // Detects that a rank of a group is gone, for backends that cannot, such as
 // NCCL between the devices of one machine. On each rank a thread waits for a
-// message from the next rank, or for that connection to break, and passes the
-// lost rank on to the previous rank; so all ranks know it after one trip around
-// the ring. For one thread, except lost().
+// message from the next rank, or for that connection to break, and sends the
+// lost rank's number to the previous rank; so all ranks know it after one trip
+// around the ring. For one thread, except lost().
 class GroupWatch {
  public:
   // ranks: the job's numbers of the ranks; empty: 0, 1, and so on.

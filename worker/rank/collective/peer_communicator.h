@@ -20,8 +20,8 @@ namespace tributary {
 // receives the parts of its range from all ranks, adds them in rank order and
 // sends the sum to all, in pieces, so that adding and sending overlap. Each
 // rank sends and receives 2 (W - 1) / W of the array, as in a ring, but in 2
-// rounds instead of 2 (W - 1), and the result has the bits of a parameter
-// server. Small arrays go to all ranks in one round.
+// rounds instead of 2 (W - 1), and the result equals a parameter server's, bit
+// for bit. Small arrays go to all ranks in one round.
 //
 // A rank that gives up on another rank tells the others which one before it
 // disconnects, so that all ranks name the rank that failed first.

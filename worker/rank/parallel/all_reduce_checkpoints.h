@@ -22,9 +22,9 @@ class AllReduceCheckpoints {
   // Loads weights and state from options.checkpoints.restore.
   absl::Status Restore();
   // Compares the replicas and hands the weights and state after `steps` steps
-  // to the checkpointer, if this rank writes; both once for each step. DataLoss
-  // names the rank whose weights or state differ from the same part in the
-  // first replica. num_elements: of the model's arrays. `best`: as
+  // to the checkpointer, if this rank writes. Does both only once for each
+  // step. DataLoss names the rank whose weights or state differ from the same
+  // part in the first replica. num_elements: of the model's arrays. `best`: as
   // Checkpointer::SetBest.
   absl::Status Write(int64_t steps, int64_t num_elements, bool best);
 

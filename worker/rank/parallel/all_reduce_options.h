@@ -24,7 +24,7 @@ namespace tributary {
 
 // Options of an AllReduceSynchronizer.
 struct AllReduceOptions {
-  // The part of a replica that the model is.
+  // Says which part of a replica the model is.
   struct Part {
     ParameterSpecs planned;  // of all parts; empty: the model is whole
     DeviceMesh mesh;
@@ -60,8 +60,8 @@ struct AllReduceOptions {
   // writes everything.
   struct Checkpoints {
     int64_t every_steps = 0;
-    // True when the ranks also do so after the job's last step `step`, although
-    // it is not due (LeavesCheckpointAtEnd); null: never.
+    // True when the ranks also do so after the job's last step, `step`,
+    // although no checkpoint is due (LeavesCheckpointAtEnd); null: never.
     std::function<bool(int64_t step)> at_end;
     std::string directory;
     uint64_t job_id = 0, lineage = 0, plan_epoch = 0;

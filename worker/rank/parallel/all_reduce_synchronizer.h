@@ -27,17 +27,17 @@ namespace tributary {
 // whose new weights it then sends to the others (ZeRO stage 1, Rajbhandari et
 // al. 2020); or on rank 0 alone.
 //
-// Gradients are added in rank order with the servers' sample weights, and the
-// optimizer computes what the servers' does. So with host communicators the
+// Gradients are added in rank order with the same sample weights as on servers,
+// and the optimizer does the same arithmetic. So with host communicators the
 // weights equal those of a parameter server, bit for bit.
 //
-// On a device the thread uses an Ops other than the model's, so that buckets
-// are reduced and updated during the backward pass there as well, but not in
+// On a device the thread uses an Ops other than the model's, so that it reduces
+// and updates buckets during the backward pass there as well. It does not in
 // the first step: CUDA loads a kernel at its first launch and may then wait for
 // everything that runs on the device (CUDA C++ Programming Guide, Lazy
-// Loading). Two ranks that load kernels while collectives of two groups run,
-// each of which needs the other rank, would wait for ever. After a fault of the
-// device this rank sends nothing more and updates nothing.
+// Loading). Two ranks that load kernels while collectives of two groups need
+// both of them would wait forever. After a fault of the device this rank sends
+// nothing more and updates nothing.
 class AllReduceSynchronizer final : public GradientSynchronizer {
  public:
   using Options = AllReduceOptions;

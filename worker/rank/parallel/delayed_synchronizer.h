@@ -17,13 +17,13 @@ namespace tributary {
 // Exchanges the gradient of a step while the next step is computed, so the
 // gradient of step s is computed at the weights after step s - 2 instead of
 // s - 1 (a pipeline of depth two: Pipe-SGD, Li et al., NeurIPS 2018). The
-// weights of the first step serve the second one as well. The result depends on
-// no timing: servers apply each step as without a delay.
+// weights of the first step serve the second one as well. The result does not
+// depend on timing: servers apply each step as without a delay.
 //
-// FinishStep takes the weights that the exchange of the step before has
-// brought, and begins the exchange of its own step. Until the next FinishStep
-// the model has the weights before the finished step, except between ShowNewest
-// and HideNewest and after End.
+// FinishStep takes the weights from the exchange of the previous step, and
+// begins the exchange of its own step. Until the next FinishStep the model has
+// the weights before the finished step, except between ShowNewest and
+// HideNewest and after End.
 class DelayedSynchronizer final : public GradientSynchronizer {
  public:
   struct Options {
@@ -53,7 +53,7 @@ class DelayedSynchronizer final : public GradientSynchronizer {
   }
   void Cancel(const std::string& why) override { exchange_->Cancel(why); }
   Traffic traffic() const override { return exchange_->traffic(); }
-  // Those of the exchange that ended in the last finished step.
+  // The spans of the exchange that ended in the last finished step.
   std::vector<Span> spans() const override { return spans_; }
 
  private:
@@ -63,7 +63,7 @@ class DelayedSynchronizer final : public GradientSynchronizer {
   int64_t step_ = 0;
   uint64_t samples_ = 0;
   bool exchanging_ = false;  // the last finished step's exchange has not ended
-  absl::Status failed_;      // the first failed exchange; nothing goes on then
+  absl::Status failed_;      // of the first failed exchange; ends all work
   std::vector<Span> spans_;
 };
 

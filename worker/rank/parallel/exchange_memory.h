@@ -12,8 +12,8 @@
 
 namespace tributary {
 
-// Second arrays for the parameters of a model, on the model's device, so that
-// its gradients and weights travel while the model computes with its own.
+// Second arrays for the parameters of a model, on the model's device. Gradients
+// and weights travel in them while the model computes with its own arrays.
 class ExchangeMemory final : public ParameterMemory {
  public:
   // ResourceExhausted: the device has no room. model and ops must outlive it.
@@ -29,8 +29,8 @@ class ExchangeMemory final : public ParameterMemory {
   // when the model is on a device or the kernel provides none.
   const std::shared_ptr<SharedArena>& gradient_memory() const { return arena_; }
 
-  // Where weights lie: in the model's arrays, in these ones, or put aside in
-  // third ones.
+  // Where weights lie: in the model's arrays, in this object's second arrays,
+  // or in its third ones, which keep weights for later.
   enum class Place { kModel, kExchange, kAside };
   // Copies all weights, on the device.
   void CopyWeights(Place from, Place to);

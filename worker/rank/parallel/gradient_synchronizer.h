@@ -57,12 +57,12 @@ class GradientSynchronizer {
   // if the other ranks did not wait for it.
   virtual absl::StatusOr<int64_t> FinishStep() = 0;
 
-  // Waits until everything of the finished steps is exchanged. Call it between
+  // Waits until the exchange of all finished steps is complete. Call it between
   // steps, before a wait for other ranks, if FinishStep leaves something to be
   // exchanged during the next step.
   virtual absl::Status Settle() { return absl::OkStatus(); }
-  // If the model's weights are late: puts those after the last finished step
-  // into the model, and then the late ones again. Call both between steps.
+  // If the model's weights are late: ShowNewest loads those after the last
+  // finished step, and HideNewest the late ones again. Call both between steps.
   virtual absl::Status ShowNewest() { return absl::OkStatus(); }
   virtual absl::Status HideNewest() { return absl::OkStatus(); }
 

@@ -82,18 +82,18 @@ class LocalOptimizer {
 
   // One-pass path: applies a prepared step to one range, block by block, so
   // that each block is still in the cache when it is updated after its check.
-  // Stops at the first block that is not finite, with false, or at a fault of
-  // the device, with Internal. That block and the later ones keep their values.
+  // Returns false at the first block that is not finite, and Internal at a
+  // fault of the device. That block and the later ones keep their values.
   absl::StatusOr<bool> UpdateIfFinite(const OptimizerSteps& prepared,
                                       size_t range);
   // Applies a prepared step to all ranges without checking for finite values.
   void UpdateAll(const OptimizerSteps& prepared);
 
-  // Two-phase path (UpdatePhases). Both return the sums of squares of all
-  // ranges' grains, in order. Internal: a fault of the device.
+  // Two-phase path (UpdatePhases). Returns the sums of squares of all ranges'
+  // grains, in order. Internal: a fault of the device.
   absl::StatusOr<std::vector<double>> GradientSquares();
   // The sums of all ranges' rows and columns (FactoredMoments), in order.
-  // squares: sums of the squares of each of the model's parameters' gradients.
+  // squares: for each of the model's parameters, the sum of gradient squares.
   absl::StatusOr<std::vector<double>> FactorSums(
       double gradient_scale, const std::vector<double>& squares);
   // totals: the sums of all rows and columns of each of the model's parameters.

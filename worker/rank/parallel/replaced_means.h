@@ -13,9 +13,9 @@
 
 namespace tributary {
 
-// Computes the running averages that the ranks' values replace, as the servers
-// do, for a group of ranks whose arrays lie in host memory. A rank's values of
-// such an average are where its gradient would be.
+// Replaces running averages by values computed from those of all ranks, as the
+// servers do, for arrays in host memory. A rank's values of such an average are
+// where its gradient would be.
 class ReplacedMeans {
  public:
   // Values that are exchanged at a time.
@@ -26,7 +26,7 @@ class ReplacedMeans {
                 int64_t chunk = kChunk)
       : how_(how), group_(*group), model_(*model), chunk_(chunk) {}
 
-  // Computes those among the parameters from `first` to `last`, before their
+  // Computes the averages among parameters `first` to `last`, before the
   // gradients are reduced. All ranks must call this. weights: one for each
   // rank.
   absl::Status Compute(int first, int last, absl::Span<const float> weights);

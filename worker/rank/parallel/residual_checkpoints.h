@@ -40,8 +40,8 @@ class ResidualCheckpoints {
   // Call this once, before the first step, when the arrays are zero.
   // `finished`: the steps that this rank has finished. Internal: another
   // process of this rank has finished steps of this plan, and their residual is
-  // lost. Errors that an older checkpoint may not have are marked by Unreadable
-  // (restore.h).
+  // lost. Unreadable (restore.h) marks errors that an older checkpoint may not
+  // have.
   absl::Status Restore(int64_t finished, absl::Span<float* const> residuals);
   // Call this after every step. Copies the arrays if a checkpoint is due after
   // `steps` steps; a thread writes them while training continues.

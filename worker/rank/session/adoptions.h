@@ -15,9 +15,9 @@
 
 namespace tributary {
 
-// Runs other ranks in this process: those of lost workers, or all of the job's
-// when they are threads of one process. Each runs as a worker of its own on its
-// own thread, so that it computes the same as in a process of its own.
+// Runs other ranks in this process: those of lost workers, or all ranks of a
+// job that runs in one process. Each runs as a worker of its own on its own
+// thread, so that it computes the same as in a process of its own.
 class Adoptions {
  public:
   // Runs a rank to its end; the status is its final result.

@@ -38,8 +38,8 @@ struct GroupSpec {
 
 // Connects a group, whose members find each other through the coordinator by
 // the group's name. Uses NCCL from device to device if the group's backend
-// allows it and every member can, else Gloo or, between threads, shared memory,
-// through host memory. Errors name the job's ranks that do not come.
+// allows it and every member can. Else arrays pass through host memory, over
+// Gloo or between threads. Errors name the job's ranks that do not come.
 // FailedPrecondition: nccl is required and cannot be used, or the ranks would
 // listen to other machines in clear text without permission
 // (Access::CheckListenInClear).

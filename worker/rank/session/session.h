@@ -109,7 +109,7 @@ class Session {
   // Where the program writes the parameter's mean gradient before it calls
   // GradientReady: host memory of the parameter's size, the same in every step.
   virtual float* gradient(int parameter) = 0;
-  // How often the gradients' memory has become other pages at the same
+  // How often other pages have replaced the gradients' memory at the same
   // addresses, which happens only in BeginStep, FinishStep and Finish. A
   // program that has pinned the memory for a device pins it anew before the
   // device writes again.
@@ -137,8 +137,8 @@ class Session {
 
   // With a delay (sync: {bsp: {delay: 1}}) the program's weights are those of
   // one step before. ShowNewest waits for the newest ones and publishes them,
-  // HideNewest brings the late ones back. Call both between two steps. An error
-  // is that of the next FinishStep as well.
+  // HideNewest brings the late ones back. Call both between two steps. The next
+  // FinishStep returns their error, too.
   virtual bool is_late() const = 0;
   virtual absl::Status ShowNewest() = 0;
   virtual absl::Status HideNewest() = 0;

@@ -111,8 +111,8 @@ struct RawData {
 void AddRounding(const std::vector<Rounding>& part, std::vector<Rounding>* all);
 
 // Appends rows of the same layout: numeric features, codes and targets, with
-// their rounding and greatest class. Takes memory for `rows` of them at once
-// when it appends the first.
+// their rounding and greatest class. When it appends the first rows, reserves
+// memory for `rows` rows at once.
 void AppendRows(const RawData& part, int64_t rows, RawData* all);
 
 // Visits rows, in memory or on disk: calls take(part) for parts of them, from

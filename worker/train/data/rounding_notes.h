@@ -10,10 +10,10 @@
 
 namespace tributary {
 
-// One sentence for the user about each kind of number of the training set that
-// loses so much in float32 that values which differ may become equal: features
-// without normalization, targets, and features that not even float64 holds.
-// Names the first column of a kind, and says how to keep the differences.
+// One sentence for the user about each kind of number in the training set that
+// float32 rounds so much that different values may become equal: features
+// without normalization, targets, and features that even float64 rounds. Names
+// the first column of a kind, and says how to keep the differences.
 std::vector<std::string> RoundingNotes(const Dataset& train,
                                        const Normalization& normalization,
                                        const CsvWords& words);

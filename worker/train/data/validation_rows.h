@@ -14,9 +14,8 @@ namespace tributary {
 //
 // The choice depends only on the number of rows, the fraction and `seed`: it is
 // random, or without a seed takes the last rows. From token sequences it always
-// takes the last samples, and drops training samples whose tokens reach into
-// them, because overlapping samples would let the model train on what it is
-// validated with.
+// takes the last samples, and drops training samples that overlap them, because
+// the model must not train on tokens that it is validated with.
 //
 // InvalidArgument when no row is left to train on.
 absl::StatusOr<RawData> TakeValidationRows(double fraction,

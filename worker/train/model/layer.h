@@ -84,7 +84,7 @@ class Layer {
   virtual void BindTied(float* weight, float* gradient) {
     Layer::Bind({weight}, {gradient});
   }
-  // Asks the owner of a tied parameter to add to its gradient instead of
+  // Asks the layer that owns a tied parameter to add to the gradient instead of
   // overwriting it: the tied layer's backward pass runs first. False when the
   // layer cannot share its gradient.
   virtual bool ShareGradient() { return false; }

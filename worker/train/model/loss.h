@@ -23,10 +23,10 @@ struct LossTargets {
 
 // Compares logits with targets on the device and computes the gradient of the
 // logits. A sample's loss is the mean over its positions or outputs, so that
-// the mean over a batch is PyTorch's. With class weights each sample or
-// position is multiplied by the weight of its class, and the mean divides by
-// their number, while PyTorch's divides by the sum of their weights. So the
-// mean of a batch does not depend on how it is split. For one thread.
+// the mean over a batch is PyTorch's. With class weights each sample's or
+// position's loss is multiplied by its class's weight. The mean divides by the
+// number of losses (PyTorch: by the sum of weights), so the mean of a batch
+// does not depend on how it is split. For one thread.
 class Loss {
  public:
   struct Options {

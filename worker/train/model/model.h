@@ -83,8 +83,8 @@ class Model final : public ParameterMemory {
   // parameter starts at a multiple of 64 bytes.
   float* weight(int i) override { return weights_.data() + offsets_[i]; }
   float* gradient(int i) override { return gradients_.data() + offsets_[i]; }
-  // The shared memory that all gradients are in, as ParameterClient::Options
-  // wants it; null: they are in memory of their own.
+  // The shared memory that all gradients are in, for ParameterClient::Options;
+  // null: the gradients are not in shared memory.
   const std::shared_ptr<SharedArena>& gradient_memory() const {
     return gradient_memory_;
   }

@@ -37,9 +37,9 @@ struct PipelineEvent {
 
 // One stage of a pipeline: a range of a model's layers. It computes on a step's
 // micro-batches in the order of a schedule, receives activations from the
-// previous stage and gradients from the next one. It receives ahead and sends
-// without waiting: one more activation than the schedule holds, and two
-// gradients, may be in flight to it. The group's timeout limits every wait.
+// previous stage and gradients from the next one. It sends without waiting and
+// receives ahead: up to one activation more than the schedule holds, and up to
+// two gradients, may be in flight to it. The group's timeout limits every wait.
 // Every error aborts the group and names the awaited rank. For one thread,
 // except Cancel and waiting_for.
 class PipelineStage {

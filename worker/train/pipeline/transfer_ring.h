@@ -13,8 +13,8 @@
 
 namespace tributary {
 
-// A ring of buffers of one size. Message i uses buffer i modulo their number,
-// once the previous message has left it.
+// A ring of n buffers of one size. Message i uses buffer i % n, once the
+// previous message in it is no longer needed.
 class TransferRing {
  public:
   TransferRing() = default;

@@ -24,7 +24,7 @@ class Predictor {
   // Selects the weights of a run. The default is those of WeightsOfRun.
   struct WeightsChoice {
     std::string file = {};  // this file instead
-    bool last = false;  // those of the last step, although the best are kept
+    bool last = false;      // the last step's, even if the best are kept
   };
   // Reads RUN/model.json and the weights. NotFound and InvalidArgument name the
   // file. InvalidArgument also: the run's weights.safetensors has another
@@ -47,7 +47,7 @@ class Predictor {
   const Shape& model_shape() const { return model_->output_shape(); }
   // Samples that Gather and Forward take at a time.
   int64_t max_rows() const { return model_->max_rows(); }
-  // Whether a position of a sequence depends on itself and those before alone.
+  // Whether the output at a position depends on no later positions.
   bool is_causal() const;
   Model* model() { return model_.get(); }
   Ops* ops() { return ops_.get(); }

@@ -13,15 +13,15 @@ struct PredictionOptions {
   std::string predict;   // a run directory
   std::string evaluate;  // a run directory
   std::string input;     // a file of rows
-  std::string labels;    // the labels of the input, if in a file apart
+  std::string labels;    // the file of the labels, if separate
   std::string weights;   // a file to use instead of the run's
   bool last = false;     // the run's weights of the last step
   std::string output;    // a file; empty: standard output
   bool json = false;     // JSON lines instead of CSV, or JSON instead of text
   bool top = false;
   bool allow_unknown = false;
-  // Without an input: the run's set to evaluate, "test", "validation" or
-  // "train".
+  // Without an input: the set of the run to evaluate on: "test", "validation"
+  // or "train".
   std::string data = "test";
   GenerateOptions generate;  // with tokens: writes a text, no predictions
 

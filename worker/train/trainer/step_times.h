@@ -30,7 +30,7 @@ class StepTimes {
            int64_t end_micros) {
     spans_.push_back({activity, begin_micros, end_micros});
   }
-  // Takes the time of these exchanges, given in order, out of forward and
+  // Subtracts the time of these exchanges, given in order, from forward and
   // backward.
   void TakeOut(const std::vector<TensorGroup::Exchange>& exchanges);
   // Adds the time since `begin_micros`, in which backward handed over a

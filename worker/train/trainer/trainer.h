@@ -67,8 +67,8 @@ class Trainer {
   // Trains from `start_step` (steps finished before) to the end of the plan, or
   // to the step where BeginStep returns Cancelled or the job stops early.
   // Evaluates after the job's EvaluationSteps and at the end of the run, and at
-  // once when it starts at one of these steps. A job with a validation set
-  // evaluates on it, and at the end on the test set as well.
+  // once when it starts at one of these steps. A job with a validation set uses
+  // that set, and at the end also the test set.
   absl::Status Run(int64_t start_step);
 
  private:

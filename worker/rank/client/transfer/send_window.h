@@ -10,9 +10,9 @@
 namespace tributary {
 
 // Limits how many transfers to one server are unanswered at a time. A server
-// answers a block when the blocks of all workers have come, so every worker
-// goes on only as fast as the slowest of them: flows that TCP serves unevenly
-// keep step, and no link is idle at the end (docs/decisions/block-size.md).
+// answers a block when the blocks of all workers have come, so with a limit no
+// worker runs far ahead of the slowest. Flows then keep pace even if TCP serves
+// them unevenly, and no link is idle at the end (docs/decisions/block-size.md).
 //
 // A server may answer nothing before it has everything, for example when the
 // norm of the whole gradient is wanted, and a slow rank may keep all others

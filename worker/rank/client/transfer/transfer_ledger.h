@@ -17,8 +17,8 @@ namespace tributary {
 class TransferLedger {
  public:
   static constexpr RetryPolicy kPolicy = {};
-  // For calls for a rank's progress, which the server does not hold: the
-  // timeout of one call, and the pause before the next.
+  // The timeout of one call that reads a rank's progress, which the server
+  // answers at once, and the pause before the next such call.
   static constexpr absl::Duration kProgressTimeout = absl::Seconds(2);
   static constexpr absl::Duration kProgressPause = absl::Milliseconds(20);
 

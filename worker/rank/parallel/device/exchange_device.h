@@ -10,11 +10,11 @@
 
 namespace tributary {
 
-// The device on which a thread beside the model's exchanges gradients.
+// The device on which a thread other than the model's exchanges gradients.
 struct ExchangeDevice {
   std::unique_ptr<Ops> beside;  // owns `ops` if it is not the model's
   // Used by the thread that exchanges gradients. On the host it may be the
-  // model's.
+  // model's Ops.
   Ops* ops = nullptr;
   Ops* model_ops = nullptr;  // computes the gradients; null: `ops`
   // Creates an event with which `ops` waits for `model_ops` on the device. Null

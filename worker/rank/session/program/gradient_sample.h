@@ -7,10 +7,10 @@
 
 namespace tributary {
 
-// A checksum of a step's gradient that is equal on two ranks that computed on
-// the same rows, and almost never otherwise. Covers a few elements of each
-// parameter that is trained. It is 0 when all of these are zeros; then nothing
-// is known.
+// A checksum of a step's gradient. It is equal on two ranks that computed on
+// the same rows, and almost never on other ranks. Covers a few elements of each
+// parameter that is trained. It is 0 when all of them are zeros, which proves
+// nothing.
 class GradientSample {
  public:
   static constexpr int64_t kElements = 64;  // at most, of each parameter

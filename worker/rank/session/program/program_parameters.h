@@ -23,7 +23,7 @@ class ProgramParameters final : public ParameterMemory {
     kShared,  // in memory that servers on this machine can read
     kArray,   // one array, as a group of ranks exchanges it; of weights as well
   };
-  // FirstChanged compares one of kStride runs of a large parameter, and other
+  // FirstChanged compares one in kStride runs of a large parameter, and other
   // runs in the next step. It finds every change of kStride consecutive runs at
   // once, and a smaller one within kStride steps if the program repeats it.
   static constexpr int64_t kRun = 64;  // elements

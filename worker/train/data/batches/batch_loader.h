@@ -74,7 +74,7 @@ class BatchLoader {
   }
 
   Options options_;
-  // The loader's thread owns a slot from its release until it is produced, the
+  // The loader's thread owns a slot from its release until it is filled, the
   // caller while it is taken. The counters below hand slots over.
   std::vector<Batch> ring_;
 

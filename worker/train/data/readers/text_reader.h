@@ -56,7 +56,7 @@ class TokenIds {
 // The tokens and samples of a text that are used.
 struct TextRows {
   int64_t first_token = 0;  // of the first sample
-  int64_t tokens = 0;       // of all samples, with the last one's last target
+  int64_t tokens = 0;       // of all samples, and the last target
   int64_t rows = 0;
 };
 
@@ -65,7 +65,7 @@ struct TextRows {
 absl::StatusOr<TextRows> RowsOfText(const TextOptions& options, int64_t tokens,
                                     const std::string& name);
 
-// Reads files as one text, as samples of `length` tokens, whose targets are the
+// Reads files as one text, in samples of `length` tokens, whose targets are the
 // tokens shifted by one. With an empty vocabulary (training text), fills it
 // with all tokens of the files, including those outside the part. With a given
 // vocabulary, other tokens are an error. InvalidArgument, with the offset, for

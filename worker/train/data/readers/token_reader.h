@@ -16,8 +16,8 @@
 namespace tributary {
 
 // The tokens of a text file, one after the other: its bytes, or the code points
-// of its characters, which are UTF-8 (RFC 3629). A byte order mark at its
-// beginning is not part of the characters.
+// of its characters, which are UTF-8 (RFC 3629). A byte order mark at the
+// beginning is not a token then.
 class TokenReader {
  public:
   TokenReader(std::unique_ptr<InputFile> file, bool bytes)
@@ -32,7 +32,7 @@ class TokenReader {
 
  private:
   absl::Status Refill();
-  // The error about the bytes at the current place, which are no character.
+  // The error about bytes at the current place that are not a character.
   absl::Status WrongByte() const;
 
   const std::unique_ptr<InputFile> file_;

@@ -14,12 +14,12 @@
 
 namespace tributary {
 
-// A file without a name, for rows that cannot be read at any place in their own
-// file: those of packed files, tables and texts. It lies in TMPDIR, or in
-// /var/tmp, and vanishes with the process. For one thread at a time.
+// A file without a name, for rows whose own file does not allow reading at any
+// place: packed files, tables and texts. It lies in TMPDIR, or in /var/tmp, and
+// vanishes with the process. For one thread at a time.
 class ScratchFile {
  public:
-  // `name` is the file that the rows are from, for messages.
+  // `name` is the file that the rows come from, for messages.
   static absl::StatusOr<ScratchFile> Create(std::string name);
 
   // ResourceExhausted, naming the folder, when the disk is full.

@@ -42,9 +42,9 @@ absl::StatusOr<StoredRows::Columns> OpenNpy(const ArrayFiles& files,
                                             std::vector<double> offsets,
                                             ReadOrder order);
 
-// Opens files of these two formats, which their first bytes tell apart, for
-// reading front to back; bytes are not scaled. no_idx: the error text that says
-// why samples must be in NPY files. If it is empty, both formats are accepted.
+// Opens files of either format, told by their first bytes, for reading front to
+// back; bytes are not scaled. no_idx: the error text that says why samples must
+// be in NPY files. If it is empty, both formats are accepted.
 absl::StatusOr<StoredRows::Columns> OpenArrays(const ArrayFiles& files,
                                                const std::string& no_idx);
 

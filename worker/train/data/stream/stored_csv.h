@@ -13,9 +13,9 @@
 namespace tributary {
 
 // Read like ReadTrainingCsv and ReadTestCsv, but store the rows on disk: one
-// ScratchFile has the numbers, one the categories and one the labels. Where
-// missing values are filled, StoredRows::Fill has to follow. The errors are the
-// same.
+// ScratchFile has the numbers, one the categories and one the labels. If
+// missing values are to be filled, call StoredRows::Fill afterwards. The errors
+// are the same.
 absl::StatusOr<StoredRows::Columns> StoreTrainingCsv(const InputFiles& files,
                                                      const CsvOptions& options,
                                                      TargetKind kind,

@@ -24,9 +24,9 @@ class StoredRows {
  public:
   struct Columns {
     // Properties that all rows share: name, feature_shape, widths,
-    // byte_divisor, offsets, kind and width of the targets; of token sequences
-    // also token_stride and num_tokens. Rounding of all rows where the reader
-    // of the source has seen it.
+    // byte_divisor, offsets, kind and width of the targets; for token sequences
+    // also token_stride and num_tokens. Has the rounding of all rows if the
+    // reader of the source knows it.
     RawData layout;
     // Numeric features; a record has the values of one row. If all values are
     // bytes, they become RawData's bytes, unless there are offsets or the
@@ -40,13 +40,13 @@ class StoredRows {
     // Targets. If target_values is set, they are int32 indices into it.
     std::optional<StoredRecords> targets;
     std::vector<double> target_values;
-    // The numbers may be NaN, which stands for a missing value until Fill.
+    // Numbers may be NaN, which marks a missing value until Fill.
     bool may_miss = false;
     // Replaces missing values: one for each numeric feature.
     std::vector<double> fill;
     // For token sequences, used instead of all of the above: `tokens` has the
-    // length + 1 tokens of each row, and `stream` the text, a token a record.
-    // Both int32.
+    // length + 1 tokens of each row, and `stream` the text, one token per
+    // record. Both int32.
     std::optional<StoredRecords> tokens;
     std::optional<StoredRecords> stream;
   };

@@ -11,8 +11,8 @@ namespace tributary {
 // each small enough for memory. The rows are cut into chunks that lie together
 // on disk. An epoch shuffles the chunks, divides them evenly among the windows,
 // and shuffles the rows of each window. So a disk reads whole chunks, and the
-// order is a pure function of these options and the epoch, whatever the number
-// of ranks.
+// order depends only on these options and the epoch, not on the number of
+// ranks.
 //
 // With one window the order is ShuffledOrder's
 // (worker/train/data/batches/sampler.h), that of rows in memory.

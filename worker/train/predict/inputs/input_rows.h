@@ -12,9 +12,9 @@
 
 namespace tributary {
 
-// The rows of a file that a trained model is used on, in batches, so that a
-// file of any length needs the memory of one batch. Errors name the file and
-// the row.
+// Reads the rows of a file, to which a trained model is applied, in batches, so
+// that a file of any length needs the memory of one batch. Errors name the file
+// and the row.
 class InputRows {
  public:
   virtual ~InputRows() = default;
@@ -23,9 +23,9 @@ class InputRows {
   // end. They have targets if InputOptions::labels is set, else none (width 0).
   virtual absl::StatusOr<RawData> Next(int64_t most) = 0;
 
-  // The positions of the last row that Next has returned that are new and come
-  // from the file; end -1 means all. The last samples of a text repeat
-  // positions of the sample before, or are padded.
+  // Which positions in Next's last row are new and come from the file; end -1
+  // means all. The last samples of a text repeat positions of the sample
+  // before, or are padded.
   struct Positions {
     int64_t begin = 0;
     int64_t end = -1;
@@ -49,7 +49,7 @@ struct InputOptions {
   // with one warning for each column. If false, it is an error.
   bool allow_unknown = false;
   // Only for text. may_pad: a text shorter than a sample is padded at its end,
-  // which changes nothing before it in a causal model; else it is an error.
+  // which in a causal model changes no earlier output; else it is an error.
   bool may_pad = false;
   int64_t stride = 0;  // 0: the length of a sample
   double begin = 0;

@@ -41,15 +41,15 @@ struct CsvColumnRoles {
 
 // `header` is empty when the file has none. InvalidArgument, naming `file`,
 // when a name is unknown or ambiguous, a column is named twice, the label is
-// not exactly one column, no feature column is left, or one is left that has no
+// not exactly one column, no feature column is left, or a feature column has no
 // name in the header.
 absl::StatusOr<CsvColumnRoles> ResolveCsvColumns(
     const CsvColumnNames& names, const std::vector<std::string>& header,
     int num_columns, const std::string& file);
 
-// OK if the columns of `roles` have the same names as those of `train`, which
-// are of the training file, or if a header is empty. InvalidArgument, with
-// `place` (the file and the line of the header), names the first that differs.
+// OK if the columns of `roles` have the same names as in `train`, the header of
+// the training file, or if a header is empty. InvalidArgument, with `place`
+// (the file and the line of the header), names the first that differs.
 absl::Status CheckColumnsAlike(const CsvColumnRoles& roles,
                                const std::vector<std::string>& header,
                                const CsvColumnRoles& train,

@@ -33,9 +33,9 @@ inline bool ParseCsvNumber(absl::string_view text, double* value) {
   return true;
 }
 
-// Whether float64 holds the number in the text, which has become `value`. Also
-// true below 2^53, where it rounds only fractions, and with an exponent, which
-// programs write for numbers of float64.
+// Whether float64 holds the number in the text, parsed as `value`, exactly.
+// Also true below 2^53, where float64 rounds only fractions, and for a number
+// with an exponent, which programs write for float64.
 inline bool IsExactCsvNumber(absl::string_view text, double value) {
   if (std::abs(value) < 0x1p53 || text.find_first_of("eE") != text.npos) {
     return true;

@@ -14,8 +14,8 @@ namespace tributary {
 // date, a time or a number with a decimal comma.
 bool LooksNumeric(absl::string_view text);
 
-// True if the first row certainly names the columns: in one of `columns` it has
-// a word above a number of the row `next`, and in none of them it has a number.
+// True if the first row certainly names the columns: it has no number in any of
+// `columns`, and in one of them a word above a number of the row `next`.
 // Categories prove nothing, because they can be words or numbers.
 bool HasWordAboveNumber(const std::vector<std::string>& first,
                         absl::Span<const absl::string_view> next,

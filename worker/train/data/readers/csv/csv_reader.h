@@ -14,7 +14,7 @@ namespace tributary {
 
 struct CsvOptions {
   bool header = true;  // the first row names the columns
-  // Refuses a first row that should name the columns and looks like data.
+  // Refuses a first row that looks like data instead of names.
   bool doubt_header = false;
   char delimiter = ',';
   CsvColumnNames columns;
@@ -41,11 +41,11 @@ struct CsvWords {
 // columns, then a one-hot block per categorical column. Labels are numbers; if
 // any label is not a number that the kind takes, or the options name classes,
 // all are words, and class i is the i-th name of the options, or without names
-// the i-th sorted word (kBinary needs exactly two). Where missing values are
-// filled, their numbers are NaN until FillMissing. InvalidArgument with file,
-// line and column for a label that is missing, or looks missing and is not one
-// of the named classes, and for a field that is not a finite number where one
-// is needed.
+// the i-th sorted word (kBinary needs exactly two). Missing values that are to
+// be filled are NaN until FillMissing. InvalidArgument with file, line and
+// column for a label that is missing, or looks missing and is not one of the
+// named classes, and for a field that is not a finite number where one is
+// needed.
 absl::StatusOr<RawData> ReadTrainingCsv(const InputFiles& files,
                                         const CsvOptions& options,
                                         TargetKind kind, CsvWords* words);

@@ -22,9 +22,9 @@
 
 namespace tributary {
 
-// Takes the rows of a table, a part at a time. `rows` has numbers, codes and,
-// for kReal, targets; codes are numbers of words. label_words: for the other
-// kinds, the number of the word of each row's label.
+// Takes the rows of a table, a part at a time. `rows` has numbers, codes (word
+// numbers) and, for kReal, targets. label_words: for the other kinds, the
+// number of the word of each row's label.
 using CsvSink = std::function<absl::Status(
     const RawData& rows, absl::Span<const int32_t> label_words)>;
 
@@ -63,8 +63,8 @@ class CsvTable {
   absl::Status Begin(int file);
   absl::Status ReadHeader();
   absl::Status CheckHeader() const;
-  // With doubt_header, an error when the first row looks like data, by itself
-  // and by the rows that follow.
+  // With doubt_header, an error when the first row looks like data, judged by
+  // itself and by the rows that follow.
   absl::Status CheckFirstRow();
   // Decides whether the header may be data. Returns the field that looks like
   // data, or nothing.
@@ -103,7 +103,7 @@ class CsvTable {
   std::optional<CsvRows> rows_;            // of file_
   std::vector<absl::string_view> fields_;  // of the current row
   bool more_ = false;                      // fields_ are a row to read
-  int64_t row_ = 0;                        // its number among all files' rows
+  int64_t row_ = 0;                        // the row's number in all files
   std::vector<std::string> header_;        // empty when the file has none
   int64_t header_line_ = 0;
   bool header_in_doubt_ = false;  // it may be data
