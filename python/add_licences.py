@@ -51,7 +51,7 @@ def package_of(library: str) -> str:
 
 
 def licences_of(copyright_file: str) -> str:
-    """What a machine-readable copyright file says of the files in general."""
+    """The licences of files in general, by a machine-readable copyright file."""
     for paragraph in re.split(r"\n\s*\n", copyright_file):
         if re.search(r"^Files:\s*\*", paragraph, re.MULTILINE):
             licence = re.search(r"^License:\s*(\S.*)", paragraph, re.MULTILINE)

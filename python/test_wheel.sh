@@ -31,7 +31,7 @@ make_environment() {
   fi
 }
 
-# Of the package's folder only the tests and their settings.
+# Copies only the tests and their settings from the package's folder.
 copy_tests() {
   cp -r python/tests python/pyproject.toml "$folder"
   cd "$folder"

@@ -31,7 +31,7 @@ def floats(memory: Any) -> np.ndarray:
 
 
 class Session:
-    # What the next session of a test is like.
+    # Settings of the next session of a test.
     seed = 7
     name = "fake"
     world = 1

@@ -41,7 +41,7 @@ class Method:
 
 
 class Actor:
-    """`stored`: what Ray's control store keeps, to start the actor again."""
+    """`stored`: the arguments that Ray's control store keeps for a restart."""
 
     def __init__(self, of: type, stored: Any, options: dict[str, Any]) -> None:
         self.stored = stored
@@ -66,7 +66,7 @@ class Strategy:
 
 
 class Cluster:
-    """What a test sets and sees."""
+    """The values that a test sets and checks."""
 
     cores = 8
     actors: list[Actor] = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of tributary.torch share."""
+"""Models and helpers that the tests of tributary.torch share."""
 
 from __future__ import annotations
 

@@ -265,7 +265,7 @@ def test_a_checkpoint_gives_the_bits(
 
 
 def settings_of(model: torch.nn.Module, **keywords: Any) -> list[str]:
-    """What the coordinator compares between ranks, beside the tensors."""
+    """The settings that the coordinator compares, beside the tensors."""
     cluster, _, session = start(model, **keywords)
     cluster.finish()
     return session.options["settings"][1:]  # without the optimizer's

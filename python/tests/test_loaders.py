@@ -165,7 +165,7 @@ def test_a_data_set_that_asks_for_the_epoch_is_told() -> None:
 
 
 class Stream(IterableDataset[int]):
-    """With a length, and asks for the epoch."""
+    """A stream that has a length and asks for the epoch."""
 
     def __len__(self) -> int:
         return 2

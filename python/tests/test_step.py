@@ -369,7 +369,7 @@ def test_gradients_kept_in_place_are_new_in_the_next_step() -> None:
     optimizer.step()
     optimizer.zero_grad(set_to_none=False)
     cluster.samples = 0
-    optimizer.step()  # nothing was sent that could have changed
+    optimizer.step()  # no sent gradient could have changed
     assert len(session.begun) == 2
     cluster.finish()
 

@@ -11,7 +11,7 @@ PROGRAMS = Path(__file__).parent / "bin"
 
 
 def main() -> None:
-    """`tributary`. What `tributary run` starts uses the Python of this package."""
+    """`tributary`. Programs of `tributary run` use the Python of this package."""
     if sys.argv[1:2] == ["run"]:
         os.environ.setdefault("PYTHON", sys.executable)
     become("tributary")

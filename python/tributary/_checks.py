@@ -11,7 +11,7 @@ from tributary._errors import InvalidSetting, Misuse
 
 
 def count(name: str, value: Any, least: int = 0) -> int:
-    """A whole number, also of numpy or torch. Misuse: it is none, or less than
+    """A whole number, also of numpy or torch. Misuse: it is not one, or below
     `least`."""
     try:
         found = operator.index(value)
@@ -33,7 +33,7 @@ def rate(value: Any) -> float:
 
 
 def number(name: str, value: Any) -> float:
-    """A number, also of numpy or torch. Misuse: it is none."""
+    """A number, also of numpy or torch. Misuse: it is not a number."""
     try:
         return float(value)
     except (TypeError, ValueError, RuntimeError):
@@ -44,7 +44,7 @@ def number(name: str, value: Any) -> float:
 
 
 def seconds(name: str, value: Any) -> float:
-    """InvalidSetting: it is no number of seconds, or not above 0."""
+    """InvalidSetting: it is not a number of seconds above 0."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not is_number or not 0 < value < math.inf:
         raise InvalidSetting(f"{name} wants seconds above 0, got {value!r}")

@@ -67,7 +67,7 @@ _hooks: _Hooks | None = None
 
 
 class Endings:
-    """What has ended the program or its threads since this object was made."""
+    """Notes what ends the program or its threads, since this object was made."""
 
     def __init__(self) -> None:
         global _hooks
@@ -88,8 +88,8 @@ class Endings:
         return next((self.threads[t] for t in threads if t in self.threads), "")
 
     def exit_text(self) -> str:
-        """What sys.exit was called with, or the exception that an interactive shell
-        has shown last; empty: nothing is known."""
+        """The argument of sys.exit, or the last exception that an interactive shell
+        has shown; empty: nothing is known."""
         if self._hooks.exit is not None:
             return text_of(self._hooks.exit)
         shown = _last_shown()

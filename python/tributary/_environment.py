@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a launcher tells a process through its environment."""
+"""The settings that a launcher passes to a process in its environment."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Place:
         rank: int | None,
         environment: Mapping[str, str] | None = None,
     ) -> Place:
-        """The arguments, or what `tributary run`, torchrun or Slurm have set.
+        """The arguments, or the values of `tributary run`, torchrun or Slurm.
 
         Misuse: neither names a coordinator.
         """

@@ -24,7 +24,7 @@ from tributary._settings import round_of, settings_of, sync_of
 # (name, shape, fraction by which a running average moves or 0, float32 memory)
 Declared = tuple[str, Sequence[int], float, Any]
 
-# Those of this process that have joined a job and have not closed.
+# The members of this process that have joined a job and have not closed.
 _open: weakref.WeakSet[Member] = weakref.WeakSet()
 
 
@@ -56,10 +56,10 @@ class Member:
         self._session: _native.Session | None = None
         self._last_steps = 0
         self._over = False
-        # Of the threads that have joined the job or ended a step.
+        # The threads that have joined the job or ended a step.
         self._threads: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
 
-    # What is known of the job.
+    # Properties of the job.
 
     @property
     def rank(self) -> int:
@@ -140,8 +140,8 @@ class Member:
         data_checksum: int,
         reserved: Sequence[int] = (),
     ) -> None:
-        """Takes a place and declares the parameters. reserved: their indexes, whose
-        memory the program does not use itself."""
+        """Takes a place and declares the parameters. reserved: indexes of parameters
+        whose memory the program does not use itself."""
         if self._over:
             raise WrongState("this connection to the job is closed")
         if self._session is not None:

@@ -133,8 +133,8 @@ def is_optimizer_keyword(name: str, keyword: str) -> bool:
 def spec_of(name: str, keywords: Mapping[str, Any]) -> dict[str, Any]:
     """An OptimizerSpec of the job file: {"adamw": {"learning_rate": 0.001}}.
 
-    keywords: torch's names. InvalidSetting: an unknown keyword, or a pair such
-    as `betas` that is not one.
+    keywords: torch's names. InvalidSetting: an unknown keyword, or a keyword such
+    as `betas` that is not a pair.
     """
     fields = kind_of(name).fields_of()
     spec: dict[str, Any] = {}

@@ -34,7 +34,7 @@ FIELDS: dict[str, str] = {
 
 
 def sync_of(keywords: Mapping[str, Any]) -> Any:
-    """What the keywords say of the policy of synchronization; None: nothing."""
+    """The policy of synchronization that the keywords set; None: they set none."""
     further = keywords.get("settings")
     by_path = further if isinstance(further, Mapping) else {}
     return keywords.get("sync", by_path.get(FIELDS["sync"]))
@@ -48,8 +48,8 @@ def round_of(sync: Any) -> int:
 
 
 def gathers_steps(sync: Any) -> bool:
-    """Whether the servers average what all ranks send for a step. Else a rank's
-    values can arrive by themselves, late or not at all."""
+    """Whether the servers average all ranks' values of a step. If not, they take
+    each rank's values by themselves, late or not at all."""
     if sync is None or sync == "bsp":
         return True
     policy = sync.get("bsp") if isinstance(sync, Mapping) else None

@@ -29,8 +29,8 @@ def connect(
 ) -> Client:
     """A rank of the job that the coordinator at `address` (host:port) runs.
 
-    Without arguments, what `tributary run`, torchrun or Slurm have put into the
-    environment. settings: as `Client`. Misuse: no coordinator is known.
+    Without arguments, takes the address from the environment (`tributary run`,
+    torchrun or Slurm). settings: as `Client`. Misuse: no coordinator is known.
     """
     return Client(address, rank, join_timeout=join_timeout, **settings)
 
@@ -69,7 +69,7 @@ class Client(Member):
     @property
     def moved(self) -> bool:
         """The last step ended elsewhere: the job went back to a checkpoint, or
-        went on without this rank. `steps` and the weights are other ones."""
+        went on without this rank. `steps` and the weights have changed."""
         return self._moved_now
 
     def declare(
@@ -144,7 +144,7 @@ class Client(Member):
         """Sends the mean gradients of this rank's samples and does not wait for
         the weights, which `pull` writes into their arrays.
 
-        gradients: by name, of the declared shapes; a missing one counts as
+        gradients: by name, of the declared shapes; a missing gradient counts as
         zeros. samples: the weight of this rank's gradients. lr: this step's
         rate, equal on every rank; by default as declared. Stopped: the job has
         ended, and there is no further step.

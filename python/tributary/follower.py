@@ -62,8 +62,8 @@ class Follower:
     def read(self, min_updates: int = 0) -> Snapshot:
         """The newest weights, once every weight has `min_updates` updates.
 
-        Stopped: the job has ended. Timeout, Unavailable: no such weights came
-        in time; the message says what was waited for.
+        Stopped: the job has ended. Timeout, Unavailable: no such weights came in
+        time; the message says why.
         """
         oldest, newest, tensors = self._native.read(min_updates)
         weights = dict(
@@ -94,8 +94,8 @@ def follow(
 
     timeout: seconds to wait for the job's beginning, and for each read.
     tls: the folder with an operator's or a worker's certificate, as RUN/tls/operator
-    of a run that `tributary train` started; by default what TRIBUTARY_TLS names, or
-    that of your own job at this address.
-    Stopped: the job has ended. Misuse: no coordinator is known.
+    of a run that `tributary train` started; by default the folder in TRIBUTARY_TLS,
+    or that of your own job at this address. Stopped: the job has ended. Misuse: no
+    coordinator is known.
     """
     return Follower(address, timeout=timeout, tls=tls)

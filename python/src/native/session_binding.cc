@@ -154,7 +154,7 @@ void SessionBinding::ShowNewest(bool show) {
   CheckProcess("show_newest");
   absl::Status shown;
   Wait([&] { shown = show ? session_->ShowNewest() : session_->HideNewest(); });
-  // The next step tells other errors, or goes on from elsewhere.
+  // The next step reports other errors, or continues from another position.
   if (absl::IsCancelled(shown)) RaiseUnlessOk(shown, "show_newest");
 }
 

@@ -17,7 +17,7 @@ namespace {
 
 constexpr absl::Duration kSignalPause = absl::Milliseconds(100);
 
-// On Linux the main thread has the number of the process.
+// On Linux the main thread's ID is the process's ID.
 bool InMainThread() { return gettid() == getpid(); }
 
 // Waits until `done`, and throws when a signal handler raises. Needs the GIL.

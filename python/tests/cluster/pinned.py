@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A double of a device and of the driver that has pinned host memory for it.
+"""A test double of a device and of the driver that pins host memory for it.
 
-Its copies go to the pages that were at the addresses when the memory was pinned, as a
-device's do, whatever is mapped there since.
+As a device's, its copies go to the pages that were at the addresses when the memory
+was pinned, even if other pages are mapped there now.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ def free_port() -> int:
 
 
 def environment(**changes: str) -> dict[str, str]:
-    """This process' environment without a launcher's variables, and changes."""
+    """This process' environment with changes, without a launcher's variables."""
     variables = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
     for name in [*variables]:
         if name.startswith(("TRIBUTARY_RANK", "TRIBUTARY_WORLD", "TRIBUTARY_COORD")):

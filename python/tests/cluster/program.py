@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trains an MLP through real servers; the tests of this folder start it.
 
-Rank 0 writes the weights to --output as a dict of torch.save. --kill STEP: rank
-1 kills a process of the job once, after its STEP-th step, when the file --killed
-is not there: itself, a server or the launcher (--victim); of a launcher only after
-the job has a complete checkpoint in --run. --pinned: gradients go through a double
-of a device.
+Rank 0 writes the weights to --output as a dict of torch.save. --kill STEP: after its
+STEP-th step rank 1 kills a process of the job (--victim): itself, a server or the
+launcher, and the launcher only once --run has a complete checkpoint. The file --killed
+marks that this has happened. --pinned: gradients go through a double of a device
+(pinned.py).
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ with tributary.connect() as cluster:
 
 
 def outcome_of(folder: Path, program: str) -> str:
-    """The exit code of a job of two ranks, and what it prints."""
+    """The exit code and the output of a job of two ranks."""
     (folder / "program.py").write_text(program)
     done = start(folder, ["--workers", "2"], [str(folder / "program.py")])
     return f"{done.returncode} {done.stdout} {done.stderr}"

@@ -37,7 +37,7 @@ class Process:
         )
 
     def connect(self, line: str) -> Figures:
-        """What the process has after one more connection."""
+        """The process' figures after one more connection."""
         assert self._process.stdin is not None and self._process.stdout is not None
         print(line, file=self._process.stdin, flush=True)
         for answer in self._process.stdout:
@@ -54,7 +54,7 @@ class Process:
 
 
 def whole_jobs(folder: Path, count: int) -> Iterator[Figures]:
-    """What a process has after each job of a coordinator and a server."""
+    """A process' figures after each job of a coordinator and a server."""
     with Process() as process:
         for number in range(count):
             own = folder / f"{number}"
@@ -64,19 +64,19 @@ def whole_jobs(folder: Path, count: int) -> Iterator[Figures]:
 
 
 def places(folder: Path, count: int) -> Iterator[Figures]:
-    """What a process has after each place of one job that it took and left."""
+    """A process' figures after each place of one job that it took and left."""
     with Process() as process, Job(folder, workers=count) as job:
         for rank in range(count):
             yield process.connect(f"{job.address} {rank}")
 
 
 def least(seen: list[Figures]) -> Figures:
-    """The least of each figure in the last samples: what is left for good is in all."""
+    """The least of each figure in the last samples, each of which has every leak."""
     return {name: min(one[name] for one in seen[-SAMPLES:]) for name in seen[-1]}
 
 
 def check(seen: list[Figures], warm: int) -> None:
-    """What each connection after the first `warm` leaves is within the bounds."""
+    """Checks what a connection leaves on average, not counting the first `warm`."""
     before, after, count = seen[warm - 1], least(seen), len(seen) - warm
     print(f"{count} connections: {before}, {after}")
     assert after["threads"] <= before["threads"]

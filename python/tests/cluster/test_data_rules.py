@@ -74,7 +74,7 @@ def test_class_weights_train_as_in_pytorch(
     rule = "balanced: true" if weights is None else f"class_weights: {weights}"
     loss = f"{{{rule}, label_smoothing: {smoothing}}}"
     job = WEIGHTED.replace("LOSS", loss)
-    # The run of no steps tells the initial weights.
+    # The run of no steps writes the initial weights.
     first = tmp_path / "first"
     first.mkdir()
     for name in ("x.npy", "y.npy"):

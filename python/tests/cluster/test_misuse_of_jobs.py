@@ -33,7 +33,7 @@ STAY = DECLARE + "print('joined', flush=True)\nsys.stdin.read()\n"
 def two(
     folder: Path, first: str, second: str, connects: tuple[str, str] = ("", "")
 ) -> tuple[str, str]:
-    """What the ranks of a job print when they run these statements."""
+    """The outputs of the ranks of a job that run these statements."""
     with Job(folder, workers=2) as job:
         ranks = [
             job.rank(rank, statements, connect)
@@ -45,7 +45,7 @@ def two(
 
 
 def both_match(outputs: tuple[str, str], kinds: str, message: str) -> None:
-    """Each rank's error is of one of these classes, and one is the first's."""
+    """Each rank's error has one of these classes; at least one has the first."""
     for output in outputs:
         assert re.search(f"^({kinds}): .*{message}", output, re.MULTILINE), outputs
     assert any(re.search(f"^{kinds.split('|')[0]}: ", o, re.MULTILINE) for o in outputs)
@@ -165,7 +165,7 @@ def test_a_rank_and_a_job_that_are_full(tmp_path: Path) -> None:
         for rank in ranks:
             rank.wait_for("joined")
         twice = job.rank(0, DECLARE, "join_timeout=2")
-        # The coordinator's own text, or that the search for a place ended.
+        # The coordinator's own text, or the text of a search that timed out.
         wanted = r"(PlaceTaken|Unavailable): no place at coordinator .* after \d+\.\d s"
         assert re.search(wanted, twice.output())
         third = Rank(
@@ -227,7 +227,7 @@ def connect_to(address: str) -> str:
 def test_an_address_at_which_no_coordinator_answers() -> None:
     wanted = "Unavailable: .*could not be reached for .*; start the coordinator, or "
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        # One port is closed; the other one takes connections and says nothing.
+        # One port is closed; the other one accepts connections and never answers.
         for port in (1, silent.getsockname()[1]):
             output = connect_to(f"127.0.0.1:{port}")
             assert re.search(wanted, output), output

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The binding itself, without servers. Each test has a process of its own, since
-this one has the fake."""
+"""The binding itself, without servers. Each test starts a process, since this
+process uses the fake."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def train(
 
 
 def final_weights(folder: Path) -> torch.Tensor:
-    """Those that the servers have at the end."""
+    """The servers' weights at the end."""
     from safetensors.torch import load_file
 
     return load_file(folder / "run" / "weights.safetensors")["weight"].flatten()
@@ -64,8 +64,8 @@ def distance(weights: Any, ranks: int) -> float:
 
 
 # The Hessian of a rank's loss is the identity in its part. So bsp with lr = 1 and
-# 3 ranks multiplies the error by 2/3 a step, and with lr = 1/2 a contribution by
-# itself by 1/2, whatever the order.
+# 3 ranks multiplies the error by 2/3 in each step. With lr = 1/2 each single
+# contribution halves it, in any order.
 def test_bsp(tmp_path: Path) -> None:
     reports = train(tmp_path, 3, "bsp", lr=1.0, steps=40)
     for report in reports:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run tells of its steps: their losses, and those that changed nothing."""
+"""A run's reports of its steps: their losses, and which steps changed nothing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.cluster
 
 
 def train(folder: Path, steps: str, *options: str) -> tuple[str, dict[str, Any]]:
-    """Runs the statements `steps`; returns what is shown and summary.json."""
+    """Runs the statements `steps`; returns its output and summary.json."""
     program = folder / "program.py"
     program.write_text(
         "import numpy as np, tributary\n"

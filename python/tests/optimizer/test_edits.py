@@ -345,7 +345,7 @@ def test_samples_that_are_set_after_backward() -> None:
 
 
 def test_a_parameter_that_is_frozen_while_it_is_trained() -> None:
-    """It is told once, and not where the rate of its group is 0."""
+    """The program is warned once, and not if the rate of the group is 0."""
     model = mlp()
     cluster, optimizer, _ = start(
         model,

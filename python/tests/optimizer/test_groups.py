@@ -42,7 +42,7 @@ def test_groups_of_named_parameters_need_no_module() -> None:
     groups = [{"params": named[:2], "lr": 0.5}, {"params": named[2:]}]
     cluster, optimizer, session = start(groups, lr=0.1)
     assert session.names == [name for name, _ in named]
-    # What the first group says does not hold for the second.
+    # The first group's options do not apply to the second.
     assert session.options["settings"] == [
         "training.optimizer={sgd: {learning_rate: 0.1}}",
         'training.parameter_groups=[{parameters: ["0.weight", "0.bias"], optimizer: '

@@ -37,7 +37,7 @@ def nothing() -> None:
 
 @pytest.mark.parametrize("there", [2, 3])
 def test_a_scheduler_that_the_loop_does_not_know_does_not_go_back(there: int) -> None:
-    """Also where its rates of the repeated steps are still equal."""
+    """Even if its rates of the repeated steps are still equal."""
     cluster, optimizer, session = start(one_weight(), lr=1.0)
     halves = lr_scheduler.StepLR(optimizer, 6, 0.5)
     session.after = back_to(there, after=4)

@@ -40,8 +40,8 @@ def test_schedulers_follow_the_position(monkeypatch: Any) -> None:
 def rates_of(
     monkeypatch: Any, first: int = 0, back: tuple[int, int] | None = None
 ) -> list[float]:
-    """Of the steps of 4 epochs of 3 steps with two schedulers. first: the step that a
-    new process begins with. back: after which step the job goes back to which."""
+    """The rates of 4 epochs of 3 steps with two schedulers. first: the step that a new
+    process begins with. back: after which step the job goes back, and to which."""
     monkeypatch.setattr(Session, "first_steps", first)
     cluster, optimizer, session = start(one_weight(), lr=1.0)
 
@@ -87,7 +87,7 @@ def test_two_schedulers_are_replayed_together(monkeypatch: Any) -> None:
 def test_several_loops_may_have_the_same_scheduler(
     monkeypatch: Any, first: int
 ) -> None:
-    """And another one begins with the rate that the one before has left, as torch's
+    """Another one begins with the rate that the previous scheduler has left, as torch's
     would after its step for the last epoch."""
     course = {
         "step": 0, "at": (0, 0), "rows": 2, "global_batch": 1, "accumulation": 1,
@@ -217,7 +217,7 @@ def test_a_scheduler_is_not_brought_to_the_position_twice(monkeypatch: Any) -> N
 
 
 def test_a_loop_may_be_made_before_the_one_before_it_ends() -> None:
-    """Its rates are those that it finds when it begins."""
+    """The loop's rates are those that are set when it begins."""
     loader = [torch.tensor([i]) for i in range(3)]
     cluster, optimizer, session = start(one_weight(), lr=1.0)
     weight = optimizer.param_groups[0]["params"][0]

@@ -13,7 +13,7 @@ from tributary.torch.preprocess import Preprocess
 
 
 def table(*missing: str) -> Preprocess:
-    """Of a number and of one of two categories; a missing number becomes 3."""
+    """Reads a number and one of two categories; a missing number becomes 3."""
     words = {"column": {"index": 1, "name": "c"}, "categories": ["5", "True"]}
     columns = {"numeric": [{"index": 0, "name": "a"}], "categorical": [words]}
     texts = {"missing": ["", "?", *missing], "fill": [3.0]} if missing else {}

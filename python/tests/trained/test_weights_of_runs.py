@@ -15,7 +15,7 @@ from tributary.torch import InvalidSetting, load
 
 
 def other_run(folder: Path, preprocessing: dict[str, Any]) -> tuple[Path, Path]:
-    """A run of TABLE, and the weights of one that is otherwise like it."""
+    """A run of TABLE, and weights of a run with this preprocessing."""
     (folder / "run").mkdir()
     (folder / "other").mkdir()
     other = write_run(folder / "other", preprocessing=preprocessing)

@@ -135,7 +135,7 @@ class Members:
         )
 
     def start(self, coordinator: str, keys: Mapping[str, str]) -> None:
-        """keys: by role, what its daemons find on standard input."""
+        """keys: by role, the text for its daemons' standard input."""
         for place, resources in enumerate(self._bundles):
             is_server = place < self._num_servers
             role = "server" if is_server else "worker"
@@ -169,8 +169,8 @@ class Members:
             self._running[actor.run.remote(keys[role])] = f"{role}-{index}"
 
     def check(self, seconds: float) -> None:
-        """Waits for so long, or until one has ended. Unavailable: it was started
-        again too often."""
+        """Waits for so long, or until an actor has ended. Unavailable: it was
+        restarted too often."""
         ended, _ = ray.wait([*self._running], timeout=seconds)
         for reference in ended:
             name = self._running.pop(reference)

@@ -73,7 +73,7 @@ def start(
 
 
 def make_keys(roles: list[str]) -> dict[str, str]:
-    """New certificates of one run: by role, what a daemon with `--tls -` reads. The
+    """New certificates of one run: by role, the input of a daemon with `--tls -`. The
     folder in which they were made, with the authority's key, is removed before this
     returns, so that nobody can issue another certificate.
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run has left, and what it tells while it lasts: its files and lines."""
+"""The files that a run has left, and the lines that it prints while it lasts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Result:
 
     @property
     def sha256(self) -> str:
-        """Of the final weights: equal for equal jobs under bsp."""
+        """The checksum of the final weights: equal for equal jobs under bsp."""
         return str(self.summary["weights_sha256"])
 
     @property
@@ -53,8 +53,8 @@ def read_result(run_dir: Path) -> Result | None:
 
 
 def parse_evaluation(line: str) -> dict[str, float] | None:
-    """What a line of the coordinator's output says about an evaluation, as in
-    {"epoch": 3, "test_accuracy": 0.8662, "test_loss": 0.3804}. None: nothing."""
+    """The evaluation in a line of the coordinator's output, as in {"epoch": 3,
+    "test_accuracy": 0.8662, "test_loss": 0.3804}. None: the line has none."""
     found = _EVALUATION.fullmatch(line.strip())
     if found is None:
         return None

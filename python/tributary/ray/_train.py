@@ -51,9 +51,9 @@ def train(
     """Trains the job file `job` with actors for its servers and workers.
 
     overrides: keys of the job file and their values, {"training.epochs": 3}.
-    run_dir: for what the run leaves; default: runs/NAME-TIME, within a trial of Ray
-        Tune the trial's folder. A run that its driver's death has ended there is
-        continued.
+    run_dir: for the run's files; default: runs/NAME-TIME, within a trial of Ray
+        Tune the trial's folder. If a run there ended because its driver died,
+        continues it.
     server_resources, worker_resources: of each; default {"CPU": 1}.
     strategy: of the placement group: PACK, SPREAD, STRICT_PACK, STRICT_SPREAD.
     max_restarts: how often Ray starts each lost server or worker again.
@@ -64,10 +64,10 @@ def train(
     report: gets every evaluation, {"epoch": 1, "test_accuracy": 0.8, ...}; default:
         ray.tune.report within a trial.
 
-    Ray must have been initialized, or is by this call. Timeout: the cluster does
-    not have the resources. Unavailable: a member is lost too often. Error: the job
-    has failed; the message says why. Ctrl-C, and ray.cancel of a task that calls
-    this, stop at the next step, with a checkpoint in the run directory.
+    Initializes Ray if that has not been done. Timeout: the cluster does not have the
+    resources. Unavailable: a member is lost too often. Error: the job has failed;
+    the message says why. Ctrl-C, and ray.cancel of a task that calls this, stop at
+    the next step, with a checkpoint in the run directory.
     """
     job = Path(job).absolute()
     if not job.is_file():
@@ -123,8 +123,8 @@ def trial_resources(
     worker_resources: Resources | None = None,
     strategy: str = "PACK",
 ) -> Any:
-    """What a trial of Ray Tune that calls `train` with the same arguments needs, for
-    ray.tune.with_resources. The coordinator takes no core of its own."""
+    """Resources of a trial of Ray Tune that calls `train` with the same arguments,
+    for ray.tune.with_resources. The coordinator takes no core of its own."""
     from ray.tune import PlacementGroupFactory
 
     own = [server_resources or {"CPU": 1.0}] * servers

@@ -5,8 +5,8 @@
     with tributary.connect() as cluster:
         optimizer = cluster.optimizer(model, "adamw", lr=3e-4, weight_decay=0.1)
 
-From here on the training loop is an ordinary one (docs/pytorch.md). And uses
-trained models (docs/using-models.md):
+From here on the training loop is an ordinary one (docs/pytorch.md). The package
+also loads trained models (docs/using-models.md):
 
     model = tributary.load("runs/adult")
 """

@@ -9,7 +9,7 @@ import torch
 EXACT_INTEGERS = 2**24
 # Larger integers travel as their bits from the start, because counters grow.
 _EXACT_MEANS = 2**20
-# The ranks' sum of larger numbers may be infinite.
+# Beyond this number, the sum over the ranks may become infinite.
 _LARGEST = 2.0**100
 
 _UNSIGNED = tuple(

@@ -44,7 +44,7 @@ def _comment(text: str) -> str:
 
 
 def arithmetic_text() -> str:
-    """What the bits of gradients depend on, beside the program."""
+    """Names all that the bits of gradients depend on, beside the program."""
     parts = [
         f"torch {torch.__version__}",
         f"instructions {torch.backends.cpu.get_cpu_capability()}",

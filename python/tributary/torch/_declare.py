@@ -215,7 +215,7 @@ def _routes_of(model: torch.nn.Module) -> Routes:
     """By the id of a tensor, the first route to it."""
     routes: Routes = {}
     to_module: dict[int, Route] = {id(model): ()}
-    for module in model.modules():  # each behind the one that holds it
+    for module in model.modules():  # each after the module that holds it
         route = to_module[id(module)]
         for key, child in module._modules.items():
             to_module.setdefault(id(child), (*route, (module, "_modules", key, child)))
@@ -226,7 +226,7 @@ def _routes_of(model: torch.nn.Module) -> Routes:
 
 
 def _buffers_of(model: torch.nn.Module, routes: Routes) -> list[Entry]:
-    """Those that are saved. Sent last, so they stand before the parameters."""
+    """The buffers that are saved. Sent last, so they come before the parameters."""
     saved = model.state_dict(keep_vars=True)
     return [
         Entry(name, buffer, Role.BUFFER, routes.get(id(buffer), ()))
@@ -321,8 +321,8 @@ def group_settings(
 ) -> tuple[list[dict[str, Any]], list[int]]:
     """training.parameter_groups, and the torch group of each learning rate.
 
-    own: what each torch group says beside training.optimizer, whose rate comes
-    first. A first group that says nothing is those that no group names.
+    own: the options of each torch group that differ from training.optimizer, whose
+    rate comes first. A first group without such options has no entry.
     """
     entries: list[dict[str, Any]] = []
     rates = [0]

@@ -25,9 +25,9 @@ _FORMAT_VERSION = 1
 class Prediction:
     """What a model predicts for rows.
 
-    labels: of classes the names, or numbers where the training data have numbers,
-    and None where the outputs are not numbers; of numbers None. values:
-    probabilities [rows, classes], or the numbers.
+    labels: the names of the classes (or their numbers if the training data have
+    numbers), None where the outputs are NaN; of a regression None. values:
+    probabilities [rows, classes], or the predicted numbers.
     """
 
     labels: list[Any] | None

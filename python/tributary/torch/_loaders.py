@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is known of the loader that a training loop reads."""
+"""Looks into the loader that a training loop reads."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Loader:
     """A loader, and the samplers that it uses.
 
     sampler: the cluster's. starts_anywhere: reading begins at the row that
-    `sampler` is placed at. rows: of each full batch and of an epoch, of this rank,
-    where no sampler of the cluster says it; None: unknown.
+    `sampler` is placed at. rows: this rank's rows of each full batch and of an epoch,
+    if no sampler of the cluster gives them; None: unknown.
     """
 
     sampler: Sampler | None = None
@@ -38,7 +38,7 @@ class Loader:
     drop_last: bool = False
     rows: int | None = None
     with_epochs: list[Any] = field(default_factory=list)  # have set_epoch
-    # Of the program, and the seeds that it has given them.
+    # The program's generators, and the seeds that it has given them.
     generators: list[tuple[torch.Generator, int]] = field(default_factory=list)
 
     def rows_of(self, batch: int) -> int | None:

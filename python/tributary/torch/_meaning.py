@@ -18,9 +18,9 @@ _EFFECTS = {
 
 
 def check_weights(weights: Path, record: dict[str, Any], run: Path) -> None:
-    """InvalidSetting if `weights` lies beside the model.json of another run, whose
-    classes, tokens or inputs have other names than those of `record`, that of `run`,
-    whose model computes otherwise, or whose inputs are scaled quite otherwise.
+    """InvalidSetting if `weights` lies beside the model.json of another run, and
+    that run differs from `run` (with the model.json `record`): in names of classes,
+    tokens or inputs, in the model's computation, or much in input scales.
     """
     for other in (weights.parent, weights.resolve().parent):
         beside = _record_of(other)
@@ -99,7 +99,7 @@ def _fill_otherwise(before: dict[str, Any], now: dict[str, Any]) -> bool:
 def _names(
     record: dict[str, Any], own: dict[str, Any], other: dict[str, Any]
 ) -> dict[str, list[Any]]:
-    """The names of each kind, by place, where those of `other` are their equals."""
+    """The names of each kind, by position, that can be compared with `other`."""
     classes = [as_text(name) for name in own.get("class_names", ())]
     tables = own.get("source") == other.get("source") == "csv"
     if not classes and tables and record.get("output") != "numbers":
@@ -130,7 +130,7 @@ def _are_others(before: Any, now: Any) -> bool:
     if before in (None, "") or now in (None, ""):
         return False
     if isinstance(before, str) and isinstance(now, str):
-        # A column without a name, "#2", is only another one than one of these.
+        # A column without a name, "#2", is compared only with such columns.
         return before != now and (before[0] == "#") == (now[0] == "#")
     return bool(before != now)
 

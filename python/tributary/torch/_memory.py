@@ -230,9 +230,9 @@ class HostSender:
 class Pins:
     """Pins the memory of gradients, so that a device can write into it.
 
-    Where the job goes back to a checkpoint, the memory becomes other pages at the
-    same addresses. The driver writes to those that it has pinned, so they are
-    pinned anew. runtime: with cudaHostRegister and cudaHostUnregister of CUDA's.
+    When the job goes back to a checkpoint, other pages replace the memory at the same
+    addresses. The driver writes to the pages that it has pinned, so the new ones are
+    pinned. runtime: has CUDA's cudaHostRegister and cudaHostUnregister.
     """
 
     def __init__(
@@ -300,7 +300,7 @@ def _forget_error() -> None:
 
 class CudaSender(HostSender):
     """Copies gradients of CUDA tensors on a stream of its own, into pinned
-    memory. Each is sent when its copy is done, which a later call finds out."""
+    memory. Sends each gradient in the first call after its copy is done."""
 
     def __init__(
         self, session: Any, device: torch.device, memories: Sequence[torch.Tensor]

@@ -73,8 +73,8 @@ class Loop:
             cluster._check_rounds(options.epochs * self._steps_per_epoch)
         self._site = _site()
         self._open = False
-        self._said = False  # how the job's rows are taken
-        self._at = (0, 0)  # step and epoch up to which it has trained
+        self._said = False  # told the job how it takes rows
+        self._at = (0, 0)  # step and epoch that it has reached
         self._began: int | None = None  # the job's step then
         self._follows_another = False  # which has trained in another way
         self._schedules = schedules_of(
@@ -98,7 +98,7 @@ class Loop:
 
     def _begin(self) -> None:
         optimizer = self._optimizer
-        if optimizer._open_loop is not None:  # left, but kept by the program
+        if optimizer._open_loop is not None:  # left unfinished, but still referenced
             optimizer._open_loop._leave()
         if optimizer._steps_outside:
             raise Misuse(
@@ -117,7 +117,7 @@ class Loop:
             self._schedules.refuse_brought(*self._place())
 
     def _leave(self) -> None:
-        """Once, also when the program keeps a loop that it has left."""
+        """Called once, even if the program keeps a loop that it has left."""
         optimizer = self._optimizer
         if not self._open:
             return
@@ -163,7 +163,7 @@ class Loop:
         return session.position[0] < self._options.epochs
 
     def _follow_to_the_end(self) -> None:
-        """A later loop finds the rates as this one leaves them."""
+        """A later loop begins with the rates at the end of this one."""
         epochs = self._options.epochs
         if epochs > self._at[1]:
             self._at = self._cluster._joined().steps_of(epochs), epochs
@@ -193,13 +193,13 @@ class Loop:
         }
 
     def _first(self, row: int) -> int:
-        """The batch that begins with this row of an epoch, as _data counts them."""
+        """The batch that begins with this row of an epoch; rows count as in _data."""
         if not self._known.starts_anywhere:
             return row * self._options.accumulate
         return row // (self._known.batch_size * self._cluster.world_size)
 
     def _epoch(self) -> Iterator[tuple[int, Any]]:
-        """The rest of the epoch of the position, or up to a change of it."""
+        """The rest of the present epoch, up to a change of the job's position."""
         self._check_begin()
         epoch, row = self._cluster._joined().position
         first = self._first(row)

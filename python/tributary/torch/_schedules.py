@@ -14,8 +14,8 @@ from tributary._errors import Error, Misuse
 
 
 class Schedules:
-    """The schedulers of a loop: one that is stepped before each step but the first,
-    and one that is stepped before each epoch but the first. Each may be None.
+    """The schedulers of a loop: one is stepped between two steps, the other between two
+    epochs. Each may be None.
 
     They count the steps and epochs of the loops that have them, as in a program that
     steps them itself. Both change the same rates, so they are replayed together, from
@@ -26,7 +26,7 @@ class Schedules:
     def __init__(
         self, optimizer: torch.optim.Optimizer, by_step: Any, by_epoch: Any
     ) -> None:
-        """Misuse: one cannot be replayed, or does not change this optimizer."""
+        """Misuse: a scheduler cannot be replayed, or changes another optimizer."""
         self._optimizer = optimizer
         self._schedulers = {"step": by_step, "epoch": by_epoch}
         self._given = {k: s for k, s in self._schedulers.items() if s is not None}
@@ -90,7 +90,7 @@ class Schedules:
                 )
 
     def go_to(self, step: int, epoch: int, begin_of: Callable[[int], int]) -> None:
-        """As in an undisturbed run before a step after `step` others, in an epoch.
+        """Sets the rates that an undisturbed run has after `step` steps, in this epoch.
 
         begin_of: the number of steps before an epoch.
         """
@@ -175,7 +175,7 @@ def schedules_of(
     by_step: Any,
     by_epoch: Any,
 ) -> Schedules:
-    """Those of `known` if an earlier loop had the same two, else new ones, which are
+    """The entry of `known` with the same two schedulers, or else a new one, which is
     added. Misuse: an earlier loop had one of them alone or with another."""
     for schedules in known:
         if schedules.are(by_step, by_epoch):

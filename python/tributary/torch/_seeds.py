@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random numbers that depend on the position and not on the past."""
+"""Random numbers that depend on the job's position and not on earlier draws."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ class Sent:
             gradient.__class__ = SentGradient
 
     def check(self, now: torch.Tensor | None) -> None:
-        """Misuse: the parameter's gradient, `now`, is no longer what was sent."""
+        """Misuse: the parameter's gradient, `now`, differs from the sent one."""
         if now is None:
             raise Misuse(
                 f"the gradient of {self._name} was removed after backward() had sent "

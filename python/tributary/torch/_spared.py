@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Buffers that a forward pass over rows of weight 0 leaves as they are."""
+"""Keeps a forward pass over rows of weight 0 from changing buffers."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import torch
 
 
 class Spared:
-    """While it is there, the forward pass of a module does not change the module's own
-    float buffers, such as running averages. Counters of batches go on, and so does what
-    the program itself writes into buffers.
+    """While this object exists, the forward pass of a module does not change the
+    module's own float buffers, such as running averages. Counters of batches still
+    count, and the program's own writes into buffers still take effect.
 
     A compiled model does not call hooks that it was compiled without: then `settle`
     gives all float buffers their values back."""
@@ -32,7 +32,7 @@ class Spared:
             ]
 
     def settle(self) -> None:
-        """Before the step sends the buffers."""
+        """Call it before the step sends the buffers."""
         if not self._called:
             for buffer, value in self._all:
                 buffer.detach().copy_(value)

@@ -25,7 +25,7 @@ from tributary.torch._weighing import Weighing
 
 @dataclass
 class Batch:
-    """What a step counts for."""
+    """The samples that a step counts for, and the time to load them."""
 
     samples: int = 1  # the weight of this rank's gradient
     counted: bool = False  # the loop has set `samples` to the rows of the step
@@ -79,15 +79,15 @@ class Steps:
             if entry.role is Role.FROZEN:
                 self._memory[index].zero_()
         self.batch = Batch()
-        self.quiet = False  # gradients only accumulate
-        self.accumulated = False  # they have, since the last step
+        self.quiet = False  # backward only accumulates
+        self.accumulated = False  # gradients have accumulated since the last step
         self.weighing: Weighing | None = None  # in a loop with several batches a step
         self._spared: Spared | None = None
         self.moved = False  # the last step ended at another position
         self.ended = False  # the job has no further step
         self._begun: _native.Next | None = None
         self._step_rates: list[float] = []
-        self._final: set[int] = set()  # whose gradient is; also sent, unless deferred
+        self._final: set[int] = set()  # gradients that are final; sent, unless deferred
         self._sent: dict[int, Sent] = {}
         self._kept: dict[int, Kept] = {}  # gradients that have not been sent yet
         self._last_end = time.monotonic()
@@ -116,7 +116,7 @@ class Steps:
                 self.weighing.add(index, entry.tensor)
 
     def end_loop(self) -> None:
-        """Ends that, and what a step that the loop has left would have ended."""
+        """Ends the weighing, and cleans up after a step that the loop has left."""
         self.quiet = False
         self.batch.counted = self.batch.repeats = False
         if self.weighing is not None:
@@ -134,8 +134,8 @@ class Steps:
         return self._begun is not None
 
     def set_samples(self, samples: int, in_loop: bool) -> None:
-        """What the program says of the step, or, in a loop that takes several
-        batches a step, of a batch."""
+        """The program's count for the step or, in a loop that takes several
+        batches a step, for a batch."""
         batch = self.batch
         if samples == batch.samples:
             return
@@ -298,7 +298,7 @@ class Steps:
             self._last_end = time.monotonic()
 
     def _check_begun(self) -> None:
-        """Misuse: what the step has sent, or its weights, were changed since."""
+        """Misuse: the gradients that were sent, or the weights, have changed."""
         if self._rates() != self._step_rates:
             raise Misuse(
                 "lr was changed after backward() had begun the step with "
@@ -333,7 +333,7 @@ class Steps:
                 )
 
     def _send_rest(self, scale: torch.Tensor | None) -> None:
-        """The last layers first, as in backward."""
+        """Sends the last layers first, as backward does."""
         for index in reversed(range(len(self._entries))):
             entry = self._entries[index]
             if entry.role is Role.TRAINED:

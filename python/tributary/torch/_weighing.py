@@ -36,8 +36,8 @@ class Weighing:
         self._hooks[index] = node, node.register_prehook(hook)
 
     def add_late(self, index: int, parameter: torch.Tensor) -> None:
-        """One whose first gradient has accumulated already: it did not require one
-        when the loop began."""
+        """A parameter whose first gradient has accumulated already, because it did
+        not require a gradient when the loop began."""
         if index in self._hooks:
             return
         self.add(index, parameter)

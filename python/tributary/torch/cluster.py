@@ -44,11 +44,11 @@ def connect(
 ) -> Cluster:
     """A rank of the job that the coordinator at `address` (host:port) runs.
 
-    Without arguments, what `tributary run`, torchrun or Slurm have put into the
-    environment. The rank joins the job in `Cluster.optimizer`. join_timeout:
-    seconds. settings: fields of the job by their keywords ("sync", "wire",
-    "checkpoint_every", ...), equal on every rank (docs/pytorch.md). Misuse: no
-    coordinator is known. InvalidSetting: an unknown keyword.
+    Without arguments, takes the address from the environment (`tributary run`, torchrun
+    or Slurm). The rank joins the job in `Cluster.optimizer`. join_timeout: seconds.
+    settings: fields of the job by their keywords ("sync", "wire", "checkpoint_every",
+    ...), equal on every rank (docs/pytorch.md). Misuse: no coordinator is known.
+    InvalidSetting: an unknown keyword.
     """
     return Cluster(address, rank, join_timeout, settings)
 
@@ -149,7 +149,7 @@ class Cluster(Member):
         return self._trainer()
 
     def _weights_of(self, entries: Sequence[Entry]) -> list[Weights]:
-        """With the values of load_state_dict, not rounded to the parameters' types."""
+        """Keeps values of load_state_dict, not rounded to the parameters' types."""
         weights = [Weights(entry) for entry in entries]
         for entry, its in zip(entries, weights, strict=True):
             if entry.name in self._initial and not entry.as_bits:
@@ -231,8 +231,8 @@ class Cluster(Member):
         seed: int | None = None,
         drop_last: bool = False,
     ) -> Sampler:
-        """For a DataLoader, in place of DistributedSampler. seed: of the order;
-        by default the job's."""
+        """A sampler for a DataLoader, in place of DistributedSampler. seed: of the
+        order; by default the job's."""
         return Sampler(self, dataset, shuffle, seed, drop_last)
 
     def resume(
@@ -303,9 +303,9 @@ class Cluster(Member):
     def newest_weights(self) -> Iterator[None]:
         """Inside of the block the model has the weights after the last step.
 
-        With sync={"bsp": {"delay": 1}} it otherwise has those of one step before.
-        Evaluate in such a block, on every rank; take no step in it. Without a
-        delay the block changes nothing.
+        With sync={"bsp": {"delay": 1}} it otherwise has the weights of one step before.
+        Evaluate in such a block, on every rank; take no step in it. Without a delay the
+        block changes nothing.
         """
         session = self._joined()
         if not session.is_late or self._optimizer is None:
@@ -320,10 +320,10 @@ class Cluster(Member):
             self._optimizer.sending.write_back()
 
     def load_state_dict(self, state: Mapping[str, torch.Tensor]) -> None:
-        """Gives the model that `optimizer` takes next these values, as its own
-        load_state_dict does, but for bfloat16 and float16 parameters in the
-        precision of `state`. Where training begins, rank 0's values count; a
-        job that goes on keeps its weights.
+        """Gives these values to the model that `optimizer` takes next, like the model's
+        load_state_dict, but keeps the precision of `state` for bfloat16 and float16.
+        Where training begins, rank 0's values count; a job that goes on keeps its
+        weights.
 
         state: of `state_dict`, `tributary.torch.load_checkpoint`, torch.load ...
         Misuse: the model is with the servers already.

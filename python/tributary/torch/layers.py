@@ -157,7 +157,7 @@ class Residual(nn.Module):
 
 
 def _pair(values: list[int] | None, default: int | tuple[int, ...]) -> tuple[int, ...]:
-    """A kernel and the like: one number, or [height, width]."""
+    """A size such as a kernel's: one number, or [height, width]."""
     if not values:
         return default if isinstance(default, tuple) else (default, default)
     return (values[0], values[0]) if len(values) == 1 else (values[0], values[1])

@@ -58,11 +58,11 @@ class Optimizer(torch.optim.Optimizer):
         self._declared = declared
         self._steps: Steps | None = None
         self._loss: torch.Tensor | float | None = None
-        # Of the batches of the present step before this one, with their weights.
+        # The losses of the step's earlier batches, with their weights.
         self._losses: list[tuple[float, torch.Tensor | float]] = []
         # Set by the loop over cluster.resume.
         self._holding = False  # this batch is not the last of its step
-        self._in_loop = False  # which takes several batches a step
+        self._in_loop = False  # the loop takes several batches a step
         self._schedules: list[Schedules] = []  # of the loops so far
         self._rates_of_steps = Rates()
         self._stopped: set[str] = set()  # parameters that the program has frozen since
@@ -90,7 +90,7 @@ class Optimizer(torch.optim.Optimizer):
         )
 
     def _begin_step(self, step: int, rates: list[float]) -> None:
-        """Misuse: in a loop over cluster.resume the rates are those of other steps."""
+        """Misuse: the rates are of other steps, in a loop over cluster.resume."""
         self._warn_of_stopped()
         if self._open_loop is None:
             return
@@ -141,7 +141,7 @@ class Optimizer(torch.optim.Optimizer):
     @property
     def moved(self) -> bool:
         """The last step ended elsewhere: the job went back to a checkpoint, or
-        went on without this rank. `cluster.steps` and the weights are others."""
+        went on without this rank. `cluster.steps` and the weights have changed."""
         return self.sending.moved
 
     @property
@@ -150,8 +150,8 @@ class Optimizer(torch.optim.Optimizer):
         return self.sending._session.skipped
 
     def _rates(self) -> list[float]:
-        """The rates of the next step. Misuse: something else has changed, which
-        would have no effect."""
+        """The rates of the next step. Misuse: another option has changed, which would
+        have no effect."""
         self._check_groups()
         for index, group in enumerate(self.param_groups):
             self._check_options(index, _options(group))
@@ -198,7 +198,7 @@ class Optimizer(torch.optim.Optimizer):
         *,
         loss: torch.Tensor | float | None = None,
     ) -> Any:
-        """Sends what backward has not sent, and waits for the new weights.
+        """Sends gradients that backward has not sent, and waits for new weights.
 
         A parameter without a gradient counts as one with a gradient of zeros.
         closure: computes the loss and calls backward; called once, and its
@@ -347,7 +347,7 @@ class Optimizer(torch.optim.Optimizer):
 
 
 def _has_gradient(parameter: torch.Tensor) -> bool:
-    """One that is not all zeros."""
+    """Whether the gradient is not all zeros."""
     gradient = parameter.grad
     return gradient is not None and (gradient.is_sparse or bool(gradient.any()))
 

@@ -65,8 +65,8 @@ class Preprocess(nn.Module):
 
     If the job filled missing values, NaN in a tensor becomes the training's value of
     its column, and so do None, NaN and the job's texts for missing values in a list
-    of rows. Such a text that is a number counts in every form, also as a number. A
-    missing category counts as none of them.
+    of rows. If such a text is a number, all its spellings and the number itself
+    count. A missing category counts as none of the categories.
 
     Tensors stay in PyTorch's graph, so a model can be exported together with its
     preprocessing: nn.Sequential(model.preprocess, model).

@@ -28,7 +28,7 @@ class Sampler(torch.utils.data.Sampler[int]):
     - The order is that of Tributary's own workers (docs/job-file.md) and not
       torch's.
     - Every row counts once an epoch. No row is repeated to fill the last batch;
-      a rank that has no row for it computes on rows that count nothing.
+      a rank without a row for it computes on rows that do not count.
     - `cluster.resume` sets the epoch and the position in it. Outside of it, call
       `set_epoch`.
     """
@@ -92,7 +92,7 @@ class Sampler(torch.utils.data.Sampler[int]):
         self._start = 0
 
     def _lacks_batch(self, mine: int) -> bool:
-        """Whether ranks with one row more have one batch more."""
+        """Whether ranks with one row more than this one have one batch more."""
         if mine == len(self):
             return False
         return self._batch_size is None or mine % self._batch_size == 0
