@@ -12,8 +12,8 @@ namespace {
 
 using Code = NcclApi::Code;
 
-// Polls without a pause at first, for some hundred microseconds, so that a
-// short call ends on time: a sleeping thread wakes up later than it asked for.
+// Polls without a pause for the first few hundred microseconds, so that a short
+// call ends on time: a sleeping thread wakes up later than it asked for.
 constexpr int kLooksWithoutPause = 200;
 constexpr std::chrono::microseconds kPause(20);
 

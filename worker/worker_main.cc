@@ -188,7 +188,7 @@ struct Given {
   tributary::TelemetryOptions telemetry{.log = {.role = "worker"}};
   tributary::AccessOptions access;
   TestOptions tests;
-  // Instead of working:
+  // Set if the process does something else instead of training:
   tributary::MeasurementOptions measurement;
   tributary::PredictionOptions prediction;
   std::string check_data;

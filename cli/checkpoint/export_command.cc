@@ -51,8 +51,8 @@ struct ExportOptions {
 };
 
 // Returns the newest checkpoint at the path. For a run directory, this is the
-// run's own last one, even if later runs, which continued from it, share its
-// checkpoint directory.
+// run's own last one, even if later runs that continued it share its checkpoint
+// directory.
 absl::StatusOr<std::string> LastOf(const std::string& path) {
   TRIBUTARY_ASSIGN_OR_RETURN(const CheckpointPlace place,
                              FindCheckpoints(path));

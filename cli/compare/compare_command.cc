@@ -61,7 +61,7 @@ constexpr char kCompareExamples[] =
     "Exit codes: 0 done, 1 a run failed, 2 command line or job are wrong,\n"
     "130 interrupted.";
 
-// Where the report goes; empty: nowhere, or where the command says.
+// The report's paths; empty: not written, or written to the default path.
 struct ReportPaths {
   std::string html, json;
 };

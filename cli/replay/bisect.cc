@@ -123,7 +123,7 @@ class Search {
   }
 
   // Compares the files of final weights of runs whose other records are equal.
-  // A checkpoint of the last step says nothing about them.
+  // A checkpoint of the last step does not cover these files.
   absl::Status CompareFinalWeights() {
     for (const RecordedRun* run : {&a_, &b_}) {
       const RecordedRun& other = run == &a_ ? b_ : a_;
@@ -228,9 +228,8 @@ class Search {
     return absl::OkStatus();
   }
 
-  // Whether this run has the same job as the other run, which began at the
-  // first step. Then this run's steps before it was resumed were of this job,
-  // too.
+  // Whether the other run began at the first step and had the same job. Then
+  // the steps before this run was resumed were of this job, too.
   bool HasJobOfWholeRun(const RecordedRun& run) const {
     const RecordedRun& other = &run == &a_ ? b_ : a_;
     return other.start_step == 0 &&
@@ -311,8 +310,7 @@ class Search {
   DifferencePoint FirstTensor(const ReplayedStep& a, const ReplayedStep& b,
                               bool gradient) const {
     DifferencePoint place;
-    // Ranks that split their batch in another way have different gradients in
-    // any case.
+    // Ranks that split the batch differently always have different gradients.
     if (gradient && a.ranks.size() != b.ranks.size()) return place;
     size_t first = a_.parameters.size() + 1;
     for (size_t r = 0; r < std::min(a.ranks.size(), b.ranks.size()); ++r) {

@@ -215,8 +215,8 @@ std::string EqualText(const Bisection& found, const RecordedRun& a,
   return text;
 }
 
-// Describes a run whose record differs from what its job gives, beside a run
-// whose record does not.
+// Describes a run whose record differs from its job's replay, next to a run
+// whose record does not differ.
 std::string DeviationText(const Bisection::Deviation& deviation,
                           const RecordedRun& run, const RecordedRun& other) {
   const DifferencePoint& place = deviation.place;

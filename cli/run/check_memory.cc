@@ -53,7 +53,7 @@ uint64_t LeastMemory(const v1::JobSpec& job, const MemoryNeed& need) {
   if (need.on_accelerators) return static_cast<uint64_t>(bytes);
   bytes += replicas * 3 * strategy.delay * model;  // ExchangeMemory
   if (need.programs) {
-    // Counts all gradients, and the one that the backward pass adds to them.
+    // Counts all gradients and one more, which the backward pass is computing.
     const double largest =
         need.parameters.empty()
             ? 0

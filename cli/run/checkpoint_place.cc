@@ -90,7 +90,7 @@ bool IsOfRun(const std::string& run, const CheckpointPlace& place,
   if (place.path == absl::StrCat(run, "/checkpoints")) return true;
   const absl::StatusOr<RunOutcome> outcome = ReadRunOutcome(run);
   if (outcome.ok()) return info.step <= outcome->steps;
-  // The run was killed, or still trains.
+  // Without a summary, the run was killed or still trains.
   const auto state = RunDirectory::ReadState(run);
   return !state.ok() || info.manifest.job_id() == state->job_id() ||
          info.step <= state->plan().start_step();

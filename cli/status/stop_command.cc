@@ -26,7 +26,7 @@ namespace {
 constexpr absl::Duration kStopTimeout = absl::Seconds(10);
 constexpr absl::Duration kStopLook = absl::Milliseconds(100);
 constexpr absl::Duration kEndTimeout = absl::Milliseconds(300);
-// A coordinator on another host that does not answer for this long has left.
+// A coordinator on another host counts as gone if it is silent for this long.
 constexpr absl::Duration kLeft = absl::Seconds(10);
 
 constexpr char kStopDescription[] =
@@ -145,8 +145,8 @@ int AwaitEnd(const FoundJob& job, const StopOptions& options, bool asked) {
   return kExitFailed;
 }
 
-// No coordinator has answered, or none runs. This is no error if the job had
-// ended before it was asked.
+// Handles a coordinator that has not answered or does not run. This is not an
+// error if the job had ended before it was asked.
 int AfterSilence(const FoundJob& job, const absl::Status& silence,
                  const StopOptions& options) {
   const CoordinatorLife life = LookAgain(job);  // before the look
@@ -160,8 +160,8 @@ int AfterSilence(const FoundJob& job, const absl::Status& silence,
   return ends ? kExitDone : kExitFailed;
 }
 
-// The coordinator has refused to stop the job. This is no error if the job had
-// ended before it was asked.
+// Handles a coordinator that has refused to stop the job. This is not an error
+// if the job had ended before it was asked.
 int AfterRefusal(const FoundJob& job, const absl::Status& refusal,
                  const StopOptions& options) {
   const absl::StatusOr<v1::JobStatusResponse> status = AskStatus(job);

@@ -13,8 +13,8 @@
 namespace tributary {
 namespace {
 
-// If no step has ended for this long, every worker has reported since then how
-// far it is: heartbeats come at least every second.
+// If no step has ended for this long, every worker has reported its progress
+// since then: heartbeats come at least every second.
 constexpr double kSettledSeconds = 1.5;
 // This many samples (ask_job.cc) span more time than lies between heartbeats.
 constexpr size_t kSettledSamples = 5;

@@ -22,8 +22,8 @@ TRIBUTARY_INLINE int64_t WholeLanes(int64_t seen, int64_t n) {
   return std::min(n, (seen + kSumLanes - 1) / kSumLanes * kSumLanes);
 }
 
-// Softmax over the first `seen` scores, in place. The others become 0 and add
-// nothing to the sum.
+// Softmax over the first `seen` scores, in place. The other scores become 0 and
+// add nothing to the sum.
 TRIBUTARY_CLONES void SoftmaxSeen(int64_t seen, int64_t n, float* p,
                                   float* log_sum) {
   constexpr float kUnseen = -std::numeric_limits<float>::infinity();
@@ -40,7 +40,7 @@ TRIBUTARY_CLONES void SoftmaxSeen(int64_t seen, int64_t n, float* p,
   *log_sum = largest + static_cast<float>(std::log(sum));
 }
 
-// The same probabilities from the saved logarithm of the sum.
+// Computes the same probabilities from the saved logarithm of the sum.
 TRIBUTARY_CLONES void SoftmaxAgain(int64_t seen, int64_t n, float log_sum,
                                    float* p) {
   const int64_t end = WholeLanes(seen, n);

@@ -15,7 +15,7 @@ constexpr int64_t kTile = 48 * 1024;
 
 int64_t RoundUp(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
-// The padding with which every tap covers every input.
+// The padding at which every tap meets every input.
 int64_t ReachHeight(const Window& w) {
   return w.dilation_height * (w.kernel_height - 1);
 }

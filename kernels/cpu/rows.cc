@@ -27,7 +27,7 @@ TRIBUTARY_CLONES void SoftmaxRowBackward(int64_t cols, const float* y,
   for (int64_t c = 0; c < cols; ++c) dx[c] = SoftmaxGradient(y[c], dy[c], dot);
 }
 
-// The statistics of one row; if `mean` is null, those around 0.
+// The statistics of one row; if `mean` is null, computed as for mean 0.
 TRIBUTARY_INLINE void RowStatistics(int64_t cols, float epsilon, const float* x,
                                     float* mean, float* rstd) {
   const double n = static_cast<double>(cols);

@@ -173,8 +173,8 @@ __device__ void ForEachFeature(const BatchNormShape& s, Use use) {
   }
 }
 
-// map.Channel(c) is what a channel's elements share; map(channel, i) computes
-// element i, map.Quad(channel, i) the elements 4 i ... 4 i + 3.
+// map.Channel(c) computes the values that a channel's elements share,
+// map(channel, i) element i, and map.Quad(channel, i) elements 4 i to 4 i + 3.
 template <typename Map>
 __global__ void FeaturesKernel(BatchNormShape s, Map map) {
   ForEachFeature(s, [&](int64_t c, int64_t i) { map(map.Channel(c), i); });

@@ -60,7 +60,7 @@ __global__ void PartsKernel(int64_t rows, int64_t cols, int64_t rows_per_part,
   }
 }
 
-// out[c] += the sum of the parts, or = if not `adds`.
+// The sum of the parts is added to out[c], or replaces it if not `adds`.
 struct Target {
   float* out;  // or null
   bool adds;

@@ -48,8 +48,8 @@ __global__ void SoftmaxBackwardKernel(int64_t rows, int64_t cols,
   }
 }
 
-// The statistics of the row at `in`; if `mean` is null, those around 0. All
-// lanes get both.
+// The statistics of the row at `in`; if `mean` is null, as for mean 0. All
+// lanes get both values.
 struct Statistics {
   float center, scale;
 };

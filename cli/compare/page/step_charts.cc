@@ -74,7 +74,7 @@ void DrawBar(Drawing* out, const CompareRow& row, double scale, double y) {
   }
   if (row.predicted_step_seconds) {
     const double at = kLabelWidth + 1e3 * *row.predicted_step_seconds * scale;
-    // Above and below the bar, so that it covers no number in it.
+    // Draws above and below the bar, to keep the bar's numbers visible.
     out->Line(at, y - 5, at, y + 3, "predicted");
     out->Line(at, y + kBar - 3, at, y + kBar + 5, "predicted");
     // Moves the mark so that it does not cross the number.

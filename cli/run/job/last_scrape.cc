@@ -9,7 +9,7 @@
 namespace tributary {
 namespace {
 
-// Readers beyond this number are strangers, and most of them are gone.
+// More readers than this are not Prometheus servers, and most have left.
 constexpr size_t kMostReaders = 1000;
 
 // Several Prometheus servers may read from one host; their connections tell

@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// No job's EvaluationBasis, but for one in four billion.
+// Equals a job's EvaluationBasis only once in four billion jobs.
 constexpr uint32_t kOtherBasis = 1;
 
 // True if equal weights may be evaluated differently by the two models.

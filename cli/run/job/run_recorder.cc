@@ -28,7 +28,7 @@ constexpr absl::Duration kLastRecords = absl::Seconds(10);
 constexpr int64_t kTotalsMicros = 5'000'000;
 
 // Adds the result of a write to that of others. A full disk is the mildest
-// error: what it stops waits for room.
+// error: the stopped writes wait for room.
 absl::Status Both(const absl::Status& a, const absl::Status& b) {
   return a.ok() || (absl::IsResourceExhausted(a) && !b.ok()) ? b : a;
 }
@@ -239,9 +239,8 @@ void RunRecorder::SaveTargets(const std::string& targets) {
 absl::Status RunRecorder::SaveSummary(const RunSummary& summary,
                                       bool whatever) {
   absl::Status status = directory_->Flush();
-  // A record whose file was removed, or that has no room, must not keep the run
-  // from saying how it ended. If the directory is another run's or a new one,
-  // nothing is written.
+  // The summary is written even if another record has no room or its file was
+  // removed. Nothing is written if the directory is another run's or a new one.
   if ((whatever || !absl::IsResourceExhausted(status)) &&
       directory_->lock().Check().ok()) {
     if (model_) {

@@ -83,7 +83,7 @@ void KillLost(JobRun& run, const WatchOptions& options, Children& children) {
     if (member == nullptr || member->alive() || member->finished()) {
       return false;
     }
-    // The child has given its place back, and ends.
+    // The child has given its place back, and is about to end.
     if (member->seconds_since_heartbeat() < kLeaveSeconds) return false;
     run.console().Note(absl::StrFormat(
         "%s (%spid %d) has not been heard for %.1f s and is killed",

@@ -21,9 +21,9 @@ namespace {
 
 constexpr absl::string_view kSlurm = "slurm";
 
-// --overlap: a step never waits for another step to give its cores back;
-// otherwise a server or worker that is started again would. --cpu-bind=none:
-// the task may use all cores that the job has on the node, not only one.
+// --overlap: a step never waits for another step to give its cores back.
+// Without it, a restarted server or worker would wait. --cpu-bind=none: the
+// task may use all cores that the job has on the node, not only one.
 constexpr absl::string_view kSrun =
     "srun --overlap --nodes=1 --ntasks=1 --nodelist={host} --cpu-bind=none "
     "--mpi=none";

@@ -234,8 +234,8 @@ class ProgramRun {
         .StartServers(server_);
   }
 
-  // Waits for what the programs do after the training, until a signal. Returns
-  // the message about a program that has failed then.
+  // Waits until the programs have ended after the training, or a signal comes.
+  // Returns the message about a program that has failed meanwhile.
   std::string AwaitRanks(JobRun& run) {
     if (run.failed()) {
       children_.WaitForAll(kRanksLeaveAfterFailure);

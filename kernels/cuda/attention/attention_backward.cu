@@ -92,9 +92,9 @@ __device__ void StoreOwn(const AttentionCall& call,
   }
 }
 
-// With kOfKeys the block's own rows are keys and values, the others queries and
-// their dy; without, the other way round. Shared memory: the own rows, a tile
-// of the others, weights, logarithms, dots.
+// With kOfKeys the block's own rows are keys and values, and the other rows are
+// queries and their dy; without kOfKeys, vice versa. Shared memory: the own
+// rows, a tile of the others, weights, logarithms, dots.
 template <typename Shape, bool kOfKeys>
 __global__ void __launch_bounds__(kTileThreads, 2)
     BackwardKernel(int64_t blocks, AttentionCall call,

@@ -6,8 +6,8 @@
 namespace tributary {
 
 // Common to the kernels that compute gradients, in float32 and on tensor cores.
-// With kOfKeys a block's own rows are keys and values, the others queries and
-// their dy; without, the other way round.
+// With kOfKeys a block's own rows are keys and values, and the other rows are
+// queries and their dy; without kOfKeys, vice versa.
 
 // The number of keys that a block's queries see. past: the row after the
 // block's last own row.

@@ -105,8 +105,8 @@ __device__ void StoreOwn(const AttentionCall& call,
   }
 }
 
-// For each of the lane's two own rows: the other rows that it belongs with,
-// from `low` on and below `high`, and the statistics if it is a query.
+// For each of the lane's two own rows: the range [low, high) of other rows that
+// pair with it, and the row's statistics if it is a query.
 template <bool kOfKeys>
 struct LaneRows {
   __device__ LaneRows(const AttentionShape& s, int block_first, int warp_row,
@@ -131,8 +131,8 @@ struct LaneRows {
   float log[2] = {}, dot[2] = {};
 };
 
-// True when each query sees each key, among the warp's own rows and a group of
-// the others. row, at: the first own row and the first of the group.
+// True when, between the warp's own rows and a group of other rows, each query
+// sees each key. row, at: the first own row and the first of the group.
 template <bool kOfKeys>
 __device__ bool AllSeen(const AttentionShape& s, int row, int at, int queries,
                         int visible) {
@@ -143,8 +143,8 @@ __device__ bool AllSeen(const AttentionShape& s, int row, int at, int queries,
              : last_row < queries && at + kGroup <= SeenKeys(s, visible, row);
 }
 
-// Clears the elements of a group, from row `at` on, that do not belong with the
-// lane's two own rows: those below `low` and from `high` on.
+// Clears the elements of a group, from row `at` on, that do not pair with the
+// lane's two own rows: those outside [low, high).
 __device__ void HideUnseen(const int (&low)[2], const int (&high)[2], int at,
                            float (&p)[kGroup / 8][4],
                            float (&dp)[kGroup / 8][4]) {
@@ -179,9 +179,9 @@ __device__ void NormalizeAndDifferentiate(float power_scale, float scale,
 
 #endif  // TRIBUTARY_TENSOR_CORES
 
-// With kOfKeys the block's own rows are keys and values, the others queries and
-// their dy; without, the other way round. Shared memory: the own rows, a tile
-// of the others, logarithms, dots.
+// With kOfKeys the block's own rows are keys and values, and the other rows are
+// queries and their dy; without kOfKeys, vice versa. Shared memory: the own
+// rows, a tile of the others, logarithms, dots.
 template <int kDim, bool kOfKeys>
 __global__ void __launch_bounds__(kBlock, kDim <= 64 ? 3 : 2)
     TensorBackwardKernel(int64_t blocks, AttentionCall call,

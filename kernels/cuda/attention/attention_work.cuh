@@ -37,8 +37,8 @@ __device__ inline AttentionHead AttentionHeadAt(const AttentionShape& s,
 }
 
 // The block that starts as number `part`, where each head has ceil(rows / tile)
-// blocks. Blocks with much work start first: with `last_first` those of the
-// last rows.
+// blocks. Blocks with much work start first; with `last_first` these are the
+// blocks of the last rows.
 struct AttentionPart {
   int64_t head;
   int first;  // row

@@ -91,7 +91,7 @@ cublasOperation_t Operation(bool transpose) {
   return transpose ? CUBLAS_OP_T : CUBLAS_OP_N;
 }
 
-// cuBLAS wants a row of at least one element, also where there is no element.
+// cuBLAS requires a row length of at least 1, even for an empty matrix.
 int RowOf(int64_t row) { return static_cast<int>(std::max<int64_t>(1, row)); }
 
 }  // namespace

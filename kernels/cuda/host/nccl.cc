@@ -310,8 +310,8 @@ std::vector<std::string> NcclSettings() {
   return settings;
 }
 
-// A digit for each two devices of the machine: CUDA's rank of the speed between
-// them, or x where they reach each other only through the host.
+// One character for each two devices of the machine: CUDA's rank of the speed
+// between them, or x if they reach each other only through the host.
 std::string Links() {
   int devices = 0;
   if (cudaGetDeviceCount(&devices) != cudaSuccess) devices = 0;

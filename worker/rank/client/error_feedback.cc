@@ -11,9 +11,8 @@
 namespace tributary {
 namespace {
 
-// Elements encoded at a time: a multiple of every encoding's unit, and so few
-// that they fit into the first-level cache with their gradient, residual and
-// bytes.
+// Elements encoded at a time: a multiple of every encoding's unit, and few
+// enough that gradient, residual and bytes fit into the first-level cache.
 constexpr int64_t kElements = 2048;
 
 TRIBUTARY_CLONES void Add(int64_t n, const float* a, const float* b,

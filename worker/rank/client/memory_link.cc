@@ -16,7 +16,7 @@
 namespace tributary {
 namespace {
 
-// The server's thread that waits for these connections does nothing else.
+// Enough, because the server has a thread for these connections alone.
 constexpr absl::Duration kTimeout = absl::Seconds(5);
 
 // The error when the server has closed the connection, perhaps because this

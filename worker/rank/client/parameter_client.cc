@@ -156,7 +156,7 @@ class ServersClient final : public ParameterClient {
   }
 
   void PushPull(const Block& block) override {
-    // More would move the elements, to which network threads have pointers.
+    // Growing would move the elements, to which network threads have pointers.
     TRIBUTARY_CHECK(std::ssize(flights_) < partition_.num_blocks());
     flights_.push_back({.begin_micros = NowMicros()});
     Flight* const flight = &flights_.back();
@@ -302,8 +302,8 @@ class ServersClient final : public ParameterClient {
   }
 
   // Copies the weights of an answer into the block's slices and checks them on
-  // the way. After DataLoss the call is repeated; the slices then hold nothing
-  // of use.
+  // the way. After DataLoss the slices hold invalid values, and the call is
+  // repeated.
   template <typename Response>
   absl::Status TakeWeights(const Block& block, const grpc::ByteBuffer& answer) {
     Response response;

@@ -58,7 +58,7 @@ class GlooOperation final : public Mesh::Operation {
   absl::Status begun_;
 };
 
-// Uses two connections to each rank, one per direction: Gloo holds a
+// Uses two connections to each rank, one per direction. Gloo holds a
 // connection's lock while it copies a sender's bytes, and meanwhile Gloo's
 // thread busily polls that connection for received bytes.
 class GlooMesh final : public Mesh {

@@ -30,7 +30,7 @@ GroupWatch::~GroupWatch() {
   if (!thread_.joinable()) return;
   {
     // Lets Lose pass on the loss first. Otherwise the previous rank would see
-    // this rank's connection break and take this rank for the lost one.
+    // this rank's connection break and think that this rank is lost.
     const auto told = [this]()
                           ABSL_SHARED_LOCKS_REQUIRED(mu_) { return !telling_; };
     absl::MutexLock lock(&mu_);

@@ -117,7 +117,7 @@ absl::Status PeerCommunicator::Wait(Mesh::Operation& operation, int peer) {
   return status.ok() ? status : Blame(InRanksOfTheJob(status, peer), peer);
 }
 
-// Replaces the mesh's rank, which numbers the group, by the job's rank.
+// Replaces the rank within the group, which the mesh reports, by the job's.
 absl::Status PeerCommunicator::InRanksOfTheJob(const absl::Status& status,
                                                int peer) const {
   absl::string_view text = status.message();

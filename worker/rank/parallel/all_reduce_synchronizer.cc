@@ -60,8 +60,8 @@ AllReduceSynchronizer::~AllReduceSynchronizer() {
     closing_ = true;
     broken_off = left_ > 0 || !status_.ok();
   }
-  // Otherwise the thread would wait for other ranks to reduce a bucket of a
-  // step that this rank has given up.
+  // Otherwise the thread would wait for other ranks in a step that this rank
+  // has given up.
   if (broken_off) options_.group->Abort("the training of this rank ends");
   thread_.join();
 }

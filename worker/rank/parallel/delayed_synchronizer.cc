@@ -32,8 +32,8 @@ absl::StatusOr<int64_t> DelayedSynchronizer::Start(
                              exchange_->Start(initial, on_progress));
   memory_->CopyWeights(Place::kExchange, Place::kModel);
   if (finished > 0 && !TRIBUTARY_MUTATED("newest-weights-at-start")) {
-    // The next step is computed at the weights before the last finished one.
-    // Its FinishStep hands out the newest ones.
+    // The next step is computed at the weights before the last finished step.
+    // The next FinishStep hands out the newest weights.
     memory_->CopyWeights(Place::kExchange, Place::kAside);
     TRIBUTARY_RETURN_IF_ERROR(exchange_->LoadVersion(finished - 1));
     memory_->CopyWeights(Place::kExchange, Place::kModel);

@@ -8,8 +8,8 @@
 namespace tributary {
 namespace {
 
-// A rank's message. It is sent as it lies in memory: collectives do the same
-// with float32, so all ranks have one byte order.
+// A rank's message. It is sent in the machine's byte order, as collectives send
+// float32: all ranks must have the same one.
 struct StepOfRank {
   uint64_t samples = 0;
   uint32_t rates = 0;  // a checksum

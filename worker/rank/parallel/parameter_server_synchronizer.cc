@@ -54,7 +54,7 @@ ParameterServerSynchronizer::Create(Options options) {
 }
 
 ParameterServerSynchronizer::~ParameterServerSynchronizer() {
-  // Each may still use the next ones, and all of them the copies.
+  // Each member may still use those after it, and all may use the copies.
   copier_ = nullptr;
   residuals_ = nullptr;
   client_ = nullptr;

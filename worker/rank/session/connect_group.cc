@@ -30,7 +30,7 @@ struct GroupSide {
   absl::Duration timeout;
 
   int size() const { return static_cast<int>(group.ranks.size()); }
-  // A rank that has sent its address connects soon, or is lost.
+  // Short: a rank that has sent its address connects soon, or is lost.
   absl::Duration connect_timeout() const {
     return std::min(timeout, parts.member->lease());
   }

@@ -79,7 +79,7 @@ void Follower::Watch() {
     } else if (absl::IsCancelled(plan.status())) {
       if (end_.ok()) end_ = absl::CancelledError("the follower was cancelled");
     } else {
-      // There is no news, no coordinator, or it refuses at once: ask later.
+      // No news, no coordinator, or the coordinator refuses at once: ask later.
       const bool never = false;
       AwaitFor(&mu_, absl::Condition(&never), kPause);
       continue;
@@ -150,7 +150,7 @@ absl::StatusOr<Follower::Weights> Follower::TryRead(int64_t min_version) {
     const absl::Status exact =
         Pull({Kind::kExactly, weights.newest_version + lead}, &weights);
     if (exact.ok()) return weights;
-    // The version is gone already, or it does not come.
+    // The version is no longer kept, or does not come in time.
     if (!absl::IsOutOfRange(exact) && !absl::IsDeadlineExceeded(exact)) {
       return exact;
     }

@@ -16,7 +16,7 @@ absl::Status PassGate(int64_t step, Member* member,
                       GradientSynchronizer* synchronizer) {
   const auto settle = [synchronizer] {
     const absl::Status settled = synchronizer->Settle();
-    // Here Cancelled would mean that the job stops; this plan or the job ends.
+    // To the caller Cancelled would mean that the job stops, not this plan.
     return absl::IsCancelled(settled)
                ? absl::UnavailableError(settled.message())
                : settled;

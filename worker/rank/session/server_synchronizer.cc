@@ -21,8 +21,8 @@
 namespace tributary {
 namespace {
 
-// The samples of all ranks in a push of a ParameterClient, which is a step or a
-// round of local_sgd. Null where a push does not wait for every rank.
+// The samples of all ranks in a push of a ParameterClient, for a step or a
+// round of local_sgd. Null if pushes do not wait for every rank.
 std::function<uint64_t(int64_t)> TotalSamples(
     const ServerSynchronizerParts& parts, const SyncTraits& sync) {
   if (!parts.all_samples || sync.mode != ApplyMode::kBulk) return nullptr;
@@ -36,8 +36,8 @@ std::function<uint64_t(int64_t)> TotalSamples(
   };
 }
 
-// Opens the residual with which this rank begins and sets what checkpoints hold
-// of it. Returns null when checkpoints hold no residuals.
+// Opens the residual with which this rank begins, and its checkpoints. Returns
+// null when checkpoints hold no residuals.
 absl::StatusOr<std::unique_ptr<ResidualCheckpoints>> ResidualsOf(
     const ServerSynchronizerParts& parts, const v1::Plan& plan) {
   Member& member = *parts.member;

@@ -75,10 +75,10 @@ std::vector<NamedParts> With(absl::Span<const NamedParts> all, size_t depth,
 }
 
 // Adds the taken layers of a sequence, from its front or its back up to the
-// first product, which mixes the values. Both branches of a residual get all
-// values. Returns false if nothing mixes the values, as in a residual without a
-// shortcut: then their order also counts behind these layers. depth: the index
-// of the part of a name that identifies the layer.
+// first matrix product, which mixes the values. Both branches of a residual get
+// all values. Returns false if nothing mixes the values, as in a residual
+// without a shortcut: then later layers also depend on their order. depth: the
+// index of the part of a name that identifies the layer.
 bool AddUntilMixed(absl::Span<const NamedParts> all, size_t depth,
                    bool from_front, Names* layers) {
   Names order;
@@ -228,7 +228,7 @@ absl::Status CheckInitialMeaning(const v1::JobSpec& job, const Places& places,
   std::string run;
   const absl::StatusOr<v1::ModelRecord> record =
       RecordBeside(job.model().initialize_from(), &run);
-  if (!record.ok()) return absl::OkStatus();  // the weights are of no run
+  if (!record.ok()) return absl::OkStatus();  // the file is not of a run
   for (const PlacedNames& names : PlacedNamesOf(
            *record, OutputKindOf(job.training().loss()), preprocessing)) {
     const auto moved = FirstMoved(names.before, names.now);

@@ -154,8 +154,8 @@ absl::StatusOr<SourceRows> SetsOpener::TakeFraction() {
   return rows;
 }
 
-// Measures the training data, which have no missing value afterwards. Also
-// measures on them the rules of a source that has rules of its own.
+// Measures the training data, which have no missing value afterwards. If
+// another source has rules of its own, measures those on them, too.
 absl::Status SetsOpener::Measure() {
   const std::tuple<const char*, const v1::DataSource*, FeatureRules*> sets[] = {
       {"data.train", &spec_.train(), &train_rules_},

@@ -50,7 +50,7 @@ std::vector<T> TakeRows(const std::vector<bool>& taken,
   return result;
 }
 
-// Everything of `train` but the rows.
+// A copy of `train` without the rows.
 RawData FormOf(const RawData& train) {
   RawData form;
   form.name = absl::StrCat(train.name, " (validation)");

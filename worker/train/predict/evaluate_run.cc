@@ -154,9 +154,8 @@ absl::StatusOr<TrainTest> OpenTraining(const Predictor* predictor,
       opened.train->name(), " has changed since the run: ", advice));
 }
 
-// Whether the rows of `other` become samples in another way than those of
-// `train` and of an INPUT, as with another delimiter or rule for missing
-// values.
+// Whether `other` is read by other rules than `train` and an INPUT, such as
+// another delimiter or another rule for missing values.
 bool IsReadInItsOwnWay(const v1::DataSource& train,
                        const v1::DataSource& other) {
   const auto fields = [](v1::CsvSource csv) {

@@ -14,7 +14,7 @@ namespace tributary {
 UniqueFd ClaimDevice(const Ops& ops) {
   const std::string id = ops.device_id();
   if (id.empty()) return UniqueFd();
-  // An abstract name has one socket at a time and vanishes with it.
+  // An abstract name belongs to one socket at a time and ends with it.
   absl::StatusOr<UniqueFd> claim =
       ListenUnix(absl::StrCat("@tributary-device-", id));
   if (claim.ok()) return *std::move(claim);

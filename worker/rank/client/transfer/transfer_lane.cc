@@ -50,7 +50,7 @@ void TransferLane::Wake::Proceed(bool /*ok*/) {
 }
 
 // A transfer that may not be sent waits for others of this lane to be answered.
-// When the round is stopped, those end, and then this function is called again.
+// When the round is stopped, the others end, and this function runs again.
 Transfer* TransferLane::NextToSend() {
   const bool stopped = options_.stopped();
   absl::MutexLock lock(&mu_);

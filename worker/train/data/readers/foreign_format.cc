@@ -75,8 +75,8 @@ bool IsControl(char c) {
   return absl::ascii_iscntrl(c) && !absl::ascii_isspace(c);
 }
 
-// Returns null if it may be text in UTF-8. of_table: also looks for texts that
-// are no tables.
+// Returns null if it may be text in UTF-8. of_table: also recognizes texts that
+// are not tables.
 const Format* FormatOf(absl::string_view start, bool of_table) {
   for (const Format& format : kTexts) {
     const bool counts =

@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kBufferBytes = 1 << 20;
 
-// /tmp is often in memory, and such a file is meant to save memory.
+// Not /tmp, which is often in memory: such a file is meant to save memory.
 std::string Folder() {
   const char* folder = std::getenv("TMPDIR");
   return folder != nullptr && *folder != '\0' ? folder : "/var/tmp";

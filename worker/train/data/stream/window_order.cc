@@ -11,7 +11,7 @@
 namespace tributary {
 namespace {
 
-// A window of so many chunks mixes the rows of as many places of the file.
+// A window of this many chunks mixes rows from as many places of the file.
 constexpr int64_t kChunksOfBuffer = 256;
 
 // Separate these draws from other uses of the same seed.

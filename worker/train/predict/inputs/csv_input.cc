@@ -38,7 +38,7 @@ struct Categories {
 
 // Rows of a table. With a header, columns are found by name, in any order, and
 // others are ignored. Without one, the file has the columns of the training
-// file, or all but the label.
+// file, with or without the label.
 class CsvInput final : public InputRows {
  public:
   CsvInput(std::unique_ptr<InputFile> file,

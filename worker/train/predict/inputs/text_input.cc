@@ -124,8 +124,8 @@ absl::Status TextInput::Drop(int64_t count) {
   return absl::OkStatus();
 }
 
-// Makes the last sample of a text that is no multiple of length_: from the last
-// length_ tokens, or from all tokens and padding.
+// Makes the last sample if the text's length is not a multiple of length_: from
+// the last length_ tokens, or from all tokens and padding.
 absl::Status TextInput::FinishText(RawData* data) {
   const auto rest = static_cast<int64_t>(tokens_.size());
   std::vector<int32_t> sample = previous_;

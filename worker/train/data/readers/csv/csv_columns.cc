@@ -264,7 +264,7 @@ std::vector<int> UsedColumns(const CsvColumnRoles& roles) {
   return columns;
 }
 
-// A hint how to let columns have any order: "; if the columns may have another
+// A hint how to allow columns in any order: "; if the columns may have another
 // order, name all that are used, as in columns: {label: "y", numeric: ["a"]}".
 // Returns "" if a name is empty or appears twice.
 std::string AnyOrderHint(const CsvColumnRoles& roles,

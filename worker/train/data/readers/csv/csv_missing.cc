@@ -37,7 +37,7 @@ absl::StatusOr<std::vector<double>> ColumnMeans(int64_t columns,
 }
 
 // `missing: mean`, or with texts `missing: {mean: true, texts: ["NA"]}`: the
-// setting `kind` with the texts that count as missing so far, and with `field`.
+// setting `kind` with the texts that already count as missing and `field`.
 std::string MissingSetting(const std::string& kind, const std::string& value,
                            std::vector<std::string> texts,
                            absl::string_view field) {
