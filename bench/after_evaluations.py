@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a job becomes slower with the number of its evaluations.
+"""Measures whether a job becomes slower with the number of its evaluations.
 
 usage: bench/after_evaluations.py [--bin build/release/bin] [--evaluations 20000]
                                   [--rounds 5] [--seconds 10]

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures how fast a server sums contributions and updates weights, beside the
-// memory's speed in the same interleaved run (docs/benchmarks.md). Prints for
-// each optimizer, for 2 and 8 contributions in float32 and for each instruction
-// set of this processor, the median over all rounds of
+// Measures how fast a server sums contributions and updates weights, compared
+// with the memory's speed in the same interleaved run (docs/benchmarks.md).
+// Prints for each optimizer, for 2 and 8 contributions in float32 and for each
+// instruction set of this processor, the median over all rounds of
 //   ms       one step of 16Mi weights on one thread, in processor time, which
 //            other processes on the same cores change less than the time of day
 //   GB/s     bytes that a single pass reads and writes / time: 4 for each
@@ -52,7 +52,7 @@ double Median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// A shard's blocks and what `ranks` workers push to them in every step.
+// A shard's blocks and the gradients that `ranks` workers push in every step.
 class Server {
  public:
   Server(const OptimizerOptions& optimizer, int ranks, const float* gradients)

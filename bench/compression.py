@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What fewer bytes on the wire, or late gradients, cost in accuracy or loss.
+"""Measures the accuracy or loss that fewer bytes or late gradients cost.
 
 usage: bench/compression.py [--bin build/release/bin] [--seeds 5] [--only REGEX]
            [--job examples/fashion-mnist.yaml] [--set training.epochs=2]...

@@ -124,7 +124,7 @@ class RunningJob {
     }
   }
   size_t members() const { return places_.size(); }
-  // From here on files are written: what came before is not measured.
+  // From here on files are written. Earlier work is not measured.
   void Write() { writes_ = true; }
 
  private:

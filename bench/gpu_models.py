@@ -169,7 +169,7 @@ def run(command, seconds):
 
 
 def variants_of(options, name):
-    """What is compared: a model without a vocabulary has nothing to pad."""
+    """The variants to compare: a model without a vocabulary has nothing to pad."""
     found = {}
     for variant in options.variants.split(","):
         words = [word for word in variant.split("+")
@@ -188,7 +188,7 @@ class Rivals:
                 self._known = json.load(file)
 
     def times(self, name, path, precision):
-        """Milliseconds by variant, and why one is missing."""
+        """Milliseconds by variant, and the reason if a variant is missing."""
         known = self._known.setdefault(f"{name} {precision}", {})
         left = self._end - time.monotonic()
         missing = [variant for variant in variants_of(self._options, name)

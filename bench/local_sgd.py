@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What fewer meetings cost and save: local_sgd beside bsp.
+"""Measures what local_sgd costs and saves, compared with bsp.
 
 usage: bench/local_sgd.py [--bin build/release/bin] [--epochs 5]
 

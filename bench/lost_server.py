@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""How long a job stands still when a server is killed.
+"""Measures how long a job stands still when a server is killed.
 
 usage: bench/lost_server.py [--bin build/release/bin] [--rounds 10] [--every 50]
 
@@ -68,7 +68,7 @@ def lose_server(coordinator, every):
         found = re.search(series, page(left["metrics_address"], "/metrics"), re.M)
         return int(found.group(1)) if found else -1
 
-    # A later part of a stretch between checkpoints, so that steps are lost.
+    # Kills late in the time between two checkpoints, so that steps are lost.
     reached, killed = wait(version, lambda now: now >= 2 * every + every * 3 // 4)
     os.kill(lost["pid"], signal.SIGKILL)
     back, _ = wait(version, lambda now: 0 <= now < reached)
@@ -78,7 +78,7 @@ def lose_server(coordinator, every):
 
 
 def measure(program, every):
-    """The same, of a new job: a process is replaced at once only the first time."""
+    """lose_server for a new job: only a job's first replacement starts at once."""
     with tempfile.TemporaryDirectory() as folder:
         with open(os.path.join(folder, "job.yaml"), "w", encoding="utf-8") as file:
             file.write(JOB)

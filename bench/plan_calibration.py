@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The constants of the cost model that no job tells, measured (docs/parallelism.md).
+"""Measures the cost model's constants that no job contains (docs/parallelism.md).
 
 usage: bench/plan_calibration.py [--build build/release]
 
-What the ends of bytes and messages take of a core. One to four workers and
-servers, two models, among hosts of 1 Gbit/s: the CPU seconds of all processes
-and of the kernel's network, less those of one worker that computes the whole
-batch alone, split by least squares into bytes and messages. How long steps take
-does not enter.
+The core time to send or receive bytes and messages. One to four workers and
+servers, two models, among hosts of 1 Gbit/s: the CPU seconds of all processes and
+of the kernel's network, less those of one worker that computes the whole batch
+alone, split by least squares into bytes and messages. The duration of steps is
+not used.
 
-Wants root, and a machine that does nothing else.
+Needs root, and a machine that does nothing else.
 """
 
 import argparse
@@ -41,7 +41,7 @@ def cpu_of_a_step(grid, cell, few=20, many=120):
 
 
 def measure_cpu(grid):
-    rows = []  # ends of bytes, ends of messages, seconds
+    rows = []  # bytes and messages at their ends, seconds
     for model in plan_grid.MODELS:
         alone = cpu_of_a_step(
             grid, plan_grid.Cell(1000, 1, model, "all_reduce", 0))

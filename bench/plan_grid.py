@@ -9,18 +9,17 @@ of every number of servers, all-reduce, sharded all-reduce, tensor and pipeline
 parallelism, and predicts each before, knowing the job, the links' rate, latency
 and burst, how fast this machine computes the model alone (tributary-worker
 --measure-compute) and how many cores all processes share, but no measured step.
-This holds the median steps against the predictions.
+This script compares the median steps with the predictions.
 
 usage: bench/plan_grid.py RESULTS.jsonl [--build build/release]
            [--rates 50,100,200,500,1000] [--workers 2,4] [--servers 1,2,4]
            [--models small,large] [--strategies ...] [--seconds 4]
            [--pages DIR] [--report]
 
-Each run adds a line to RESULTS.jsonl once its comparison is done; what stands
-there is not run again, so an interrupted grid goes on. --pages keeps every
-comparison's page. --report runs nothing and prints the tables;
---predict makes the predictions of what stands there anew. Wants root for the
-hosts.
+Each run adds a line to RESULTS.jsonl once its comparison is done; runs that are there
+already are not repeated, so an interrupted grid continues. --pages keeps every comparison's
+page. --report runs nothing and prints the tables; --predict repeats the predictions of all
+runs in the file. Needs root for the hosts.
 """
 
 import argparse

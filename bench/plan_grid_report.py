@@ -28,8 +28,8 @@ def gap(steps):
 
 
 def score(groups):
-    """For how many groups of strategies with a clear winner the plan predicts the
-    winner. groups: (measured, predicted) by strategy."""
+    """Counts the groups of strategies with a clear winner that the plan predicts.
+    groups: (measured, predicted) by strategy."""
     clear = [(m, p) for m, p in groups if len(m) > 1 and gap(m) > CLEAR_GAP]
     right = sum(winner(m) == winner(p) for m, p in clear)
     # The loss of following the plan where it is wrong.

@@ -8,8 +8,8 @@ without DDP. One thread a rank. PyTorch runs at its best: gradients set to None
 instead of zero (4 % of a step), gradients that are views of DDP's buckets and a
 static graph (3 to 15 %), updates over all tensors at once, batches that are views.
 With --update tributary the same loop trains through Tributary, as a program
-of `tributary run`. Batch norms' averages take their defaults: DDP broadcasts rank 0's
-before each step, and Tributary averages the ranks' after it.
+of `tributary run`. Each treats batch norms' averages by its default: DDP broadcasts
+rank 0's before each step, and Tributary averages those of all ranks after it.
 """
 
 import argparse

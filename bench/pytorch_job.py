@@ -8,8 +8,8 @@ usage: bench/pytorch_job.py JOB.yaml WEIGHTS.safetensors [--steps N]
 JOB.yaml is resolved (`tributary train --dry-run`), so that model, batch, order
 of the samples, optimizer, schedule and clipping are read and not written twice;
 WEIGHTS are the initial ones. Prints "samples_per_second=... training_seconds=...
-parameters=... loss=..." and with --evaluate what the test set says. --compare
-ends with 1 where the loss of a step is further than 1e-4 from Tributary's.
+parameters=... loss=..." and with --evaluate the test set's metrics. --compare ends
+with 1 where the loss of a step is further than 1e-4 from Tributary's.
 
 One thread; Debian's python3-torch on OpenBLAS. PyTorch runs at its best: see
 bench/pytorch_models.py; the data lie in memory in the order of the epoch, so

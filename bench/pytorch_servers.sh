@@ -3,8 +3,8 @@
 # Milliseconds per step of a PyTorch program with Tributary, over servers and by
 # all-reduce, beside the same program with DDP on gloo and beside Tributary's own worker:
 # two ranks with one thread each, two servers, the same models, batches and data. The last
-# columns are the largest distances of the final weights from those of DDP with foreach,
-# relative to their norm: of DDP with the fused optimizer, and of Tributary. Rounds are
+# columns are the largest distances of final weights, of DDP with the fused optimizer and
+# of Tributary, from those of DDP with foreach, relative to their norm. Rounds are
 # interleaved. Prints a table for docs/benchmarks.md.
 #   PYTORCH=PYTHON bench/netns_cubic.sh bench/pytorch_servers.sh [ROUNDS [CASES]]
 # CASES is a regular expression for names such as mlp16m-sgd. Needs python/test.sh
@@ -61,7 +61,7 @@ tributary() {
   ms < "$scratch/run/logs/worker-0.log"
 }
 
-# distance PROGRAM: of its last weights from those of DDP with foreach.
+# distance PROGRAM: distance of its last weights from those of DDP with foreach.
 distance() {
   "$python" - "$scratch/foreach.pt" "$scratch/$1.pt" << 'PY'
 import sys, torch

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What one slow worker costs under each way to synchronize.
+"""Measures the cost of one slow worker under each synchronization policy.
 
 usage: bench/stragglers.py [--bin build/release/bin] [--slow 5] [--seconds 8]
 
-Trains Fashion-MNIST with 4 workers and 2 servers, one worker's computation taking
---slow times as long, under each policy. Prints a table for docs/benchmarks.md:
+Trains Fashion-MNIST under each policy with 4 workers and 2 servers; one worker's
+computation takes --slow times as long. Prints a table for docs/benchmarks.md:
 samples per second of all workers in a window of --seconds, beside that of bsp
 without a slow worker, the staleness that workers saw at most, and the seconds to
 a test accuracy of .86 (an evaluation ends with its slowest worker's part).

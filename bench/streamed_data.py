@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What it costs to leave a data set on disk (data.stream).
+"""Measures the cost of leaving a data set on disk (data.stream).
 
 usage: bench/streamed_data.py [--bin build/release/bin] [--gib 4] [--rounds 3]
                               [--workers 2] [--limit-mib 512] [--steps 4000]

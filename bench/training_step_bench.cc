@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A training step of a single worker: forward, loss, backward and the
+// Measures a training step of a single worker: forward, loss, backward and the
 // optimizer's update of every parameter, on one thread. Compare with
 // bench/pytorch_ddp.py with one process, or with bench/pytorch_models.py.
 #include <benchmark/benchmark.h>

@@ -35,19 +35,19 @@ if(NOT CMAKE_CUDA_COMPILER)
   endif()
 endif()
 
-# Asked only with an nvcc in hand: else CMake takes a clang++ for one.
+# Checked only if there is an nvcc: otherwise CMake would use clang++ instead.
 if(CMAKE_CUDA_COMPILER)
   include(CheckLanguage)
   check_language(CUDA)
 endif()
 if(CMAKE_CUDA_COMPILER)
   enable_language(CUDA)
-  # CMake 3.25.1 does not know that nvcc speaks C++20.
+  # CMake 3.25.1 does not know that nvcc supports C++20.
   set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
   set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
   set(CMAKE_CUDA_STANDARD 20)
-  # CMake's own form, -isystem=, is no path to ccache, which then misses in every
-  # other clone.
+  # ccache does not read a path from CMake's own form, -isystem=, and would miss in
+  # every other clone.
   set(CMAKE_INCLUDE_SYSTEM_FLAG_CUDA "-isystem ")
   find_package(CUDAToolkit REQUIRED)
   set(TRIBUTARY_HAVE_CUDA ON)

@@ -14,8 +14,8 @@ find_package(Gloo REQUIRED CONFIG)       # collectives between worker processes
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(OPENBLAS REQUIRED IMPORTED_TARGET openblas)  # CPU matrix products
 pkg_check_modules(MICROHTTPD REQUIRED IMPORTED_TARGET libmicrohttpd)  # HTTP for metrics
-# The metrics' text format. By pkg-config: the CMake package asks for all that
-# its other libraries need.
+# The metrics' text format. By pkg-config: the CMake package also requires the
+# dependencies of its other libraries.
 pkg_check_modules(PROMETHEUS REQUIRED IMPORTED_TARGET prometheus-cpp-core)
 if(TRIBUTARY_BUILD_TESTS)
   find_package(GTest REQUIRED)

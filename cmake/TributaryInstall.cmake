@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# What `cmake --install` leaves: the programs, and the client library as the
-# package `tributary`, so that another project says
+# `cmake --install` installs the programs, and the client library as the package
+# `tributary`, so that another project says
 #   find_package(tributary REQUIRED)
 #   target_link_libraries(... tributary::tributary_client)
 include(CMakePackageConfigHelpers)
@@ -8,8 +8,8 @@ include(GNUInstallDirs)
 
 # tributary_install_binaries(DESTINATION COMPONENT target ...)
 # Programs or modules without a search path of their own. CMake would link them with a
-# path that ends with a colon, to change it when they are installed; the loader takes
-# the nothing behind it for the current folder, whoever owns that.
+# path that ends with a colon, to change it when they are installed; the loader reads
+# the empty entry after it as the current folder, whoever owns that.
 function(tributary_install_binaries destination component)
   set_target_properties(${ARGN} PROPERTIES BUILD_WITH_INSTALL_RPATH ON
     INSTALL_RPATH_USE_LINK_PATH ON)
@@ -22,8 +22,8 @@ function(tributary_install_binaries destination component)
 endfunction()
 
 # tributary_install(PROGRAMS target ... LIBRARIES target ...)
-# Libraries take along what they are built on. The target `tributary_installed`
-# builds all that is installed, without the tests.
+# Libraries are installed with the libraries that they depend on. The target
+# `tributary_installed` builds all that is installed, without the tests.
 function(tributary_install)
   cmake_parse_arguments(ARG "" "" "PROGRAMS;LIBRARIES" ${ARGN})
   tributary_install_binaries(${CMAKE_INSTALL_BINDIR} programs ${ARG_PROGRAMS})

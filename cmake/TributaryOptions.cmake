@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Language, warnings, sanitizers: what holds for every target.
+# Options of every target: language, warnings, sanitizers.
 option(TRIBUTARY_BUILD_TESTS "Build the tests" ON)
 option(TRIBUTARY_BUILD_BENCHMARKS "Build the benchmarks" OFF)
 option(TRIBUTARY_WERROR "Treat warnings as errors" OFF)
@@ -20,15 +20,15 @@ endif()
 
 find_program(TRIBUTARY_CCACHE ccache)
 if(TRIBUTARY_CCACHE)
-  # A clone in another folder finds the same objects. The sloppiness is what ccache asks
-  # for, to look at precompiled headers at all.
+  # A clone in another folder finds the same objects. ccache requires the sloppiness to
+  # use precompiled headers at all.
   set(launcher ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}
       CCACHE_NOHASHDIR=true CCACHE_SLOPPINESS=pch_defines,time_macros
       CCACHE_PCH_EXTSUM=true ${TRIBUTARY_CCACHE})
   set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${launcher})
-  # Assertions hold the names of their files.
+  # Assertions contain the names of their files.
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=>)
 endif()
 
@@ -56,8 +56,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Werror=thread-safety>)
 endif()
 
-# GCC collects garbage from a heap of at most 128 MiB on, which is up to a sixth of the
-# time of a large source. Without, a compiler takes 160 to 300 MiB more memory.
+# GCC starts garbage collection at a heap of 128 MiB or less, which takes up to a sixth
+# of a large source's time. Without it, a compiler takes 160 to 300 MiB more memory.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:SHELL:--param ggc-min-heapsize=2097152>")
 endif()

@@ -35,7 +35,7 @@ function(tributary_client_depends out)
   set(${out} ${depends} PARENT_SCOPE)
 endfunction()
 
-# What Debian wants in every package: its licence, and its changes.
+# Installs the files that Debian requires in every package: licence and changes.
 function(tributary_package_documents package component)
   set(folder ${CMAKE_CURRENT_BINARY_DIR}/debian)
   configure_file(${PROJECT_SOURCE_DIR}/deploy/debian/copyright.in

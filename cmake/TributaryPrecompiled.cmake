@@ -3,7 +3,7 @@
 # TRIBUTARY_PRECOMPILE is on. Only a build without it (the preset dev) notices that a
 # source lacks one of these includes.
 
-# Some packages bring these, and all sources must agree with the precompiled header.
+# Some packages add these options, which all users of the header must share.
 set(TRIBUTARY_PRECOMPILED_OPTIONS -pthread)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # ccache wants to see it
   list(APPEND TRIBUTARY_PRECOMPILED_OPTIONS -fpch-preprocess)
@@ -35,7 +35,7 @@ function(tributary_precompile name type)
 endfunction()
 
 # tributary_use_precompiled(TARGET NAME): compiles TARGET with the headers of NAME; does
-# nothing where NAME is no target.
+# nothing if NAME is not a target.
 function(tributary_use_precompiled target name)
   if(TARGET ${name})
     target_precompile_headers(${target} REUSE_FROM ${name})

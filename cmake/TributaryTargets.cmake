@@ -218,17 +218,15 @@ endfunction()
 
 # tributary_test(NAME SRCS ... DEPS ... [LABELS unit|integration|race ...]
 #                [COST seconds] [PROGRAMS target ...] [ALONE])
-# LABELS race marks what the thread sanitizer runs. The folder below tests/ or
-# tests/unit/ is a label, too (tests/room.sh). PROGRAMS are what the test starts.
-# COST is about what the longest test takes under a sanitizer (default 60); tests of a
-# high cost start first. The timeout is long, because it is for what hangs: a busy
-# machine fails no test.
+# LABELS race marks tests that the thread sanitizer runs. The folder below tests/ or
+# tests/unit/ is a label, too (tests/room.sh). PROGRAMS: those that it starts. COST is
+# about what the longest test takes under a sanitizer (default 60); tests of a high cost
+# start first. The timeout is long: it is for tests that hang, not for a busy machine.
 # With TRIBUTARY_MERGE the unit tests of a room (worker, common, ...) are one program,
-# which tributary_merge_tests makes, but for those for the thread sanitizer and those
-# that are marked ALONE, because they replace functions of the C library or are packed
-# by name.
-# Under a sanitizer the unit tests of a program run in one process, because starting
-# and checking 2,000 processes takes longer than the tests.
+# which tributary_merge_tests makes. Not merged are tests for the thread sanitizer, and
+# tests marked ALONE, because they replace functions of the C library or are packed by
+# name. Under a sanitizer the unit tests of a program run in one process, because
+# starting and checking 2,000 processes takes longer than the tests.
 function(tributary_test name)
   cmake_parse_arguments(ARG "ALONE" "COST;ROOM" "SRCS;DEPS;LABELS;PROGRAMS" ${ARGN})
   if(NOT ARG_COST)

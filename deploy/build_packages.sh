@@ -3,10 +3,10 @@
 # Builds the Debian packages of the programs, the client library for C++ and the
 # documents, and prints their names.
 #   deploy/build_packages.sh [--cuda | BUILD_DIR]
-# Without BUILD_DIR it configures build/release without the tests, and compiles what the
-# quickstart has not compiled there. --cuda: with CUDA kernels for all architectures.
-# With BUILD_DIR it packs that build as it is configured.
-# Needs `deploy/install-deps.sh --package`.
+# Without BUILD_DIR it configures build/release without the tests, and compiles all that
+# the quickstart has not compiled there. --cuda: with CUDA kernels for all
+# architectures. With BUILD_DIR it packs that build as it is configured. Needs
+# `deploy/install-deps.sh --package`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source deploy/steps.sh

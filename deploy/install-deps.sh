@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs Tributary's dependencies from Debian 12's own archive and says why each
-# is needed. Asks dpkg first: when everything is installed, it does nothing and
-# needs neither root nor the network.
+# Installs Tributary's dependencies from Debian 12's own archive and lists why
+# each is needed. Asks dpkg first: when everything is installed, it does nothing
+# and needs neither root nor the network.
 set -euo pipefail
 
 usage() {

@@ -23,7 +23,7 @@ if [ ! -d "tests/unit/$room" ] && [ ! -d "tests/$room" ]; then
   echo "room.sh: there are no tests in tests/unit/$room or tests/$room" >&2
   exit 2
 fi
-# The tests of some folders are part of those of the folder above.
+# Tests of a folder without a CMakeLists.txt belong to the folder above it.
 while [ ! -e "tests/unit/$room/CMakeLists.txt" ] && [ ! -e "tests/$room/CMakeLists.txt" ] &&
     [[ $room == */* ]]; do
   room=${room%/*}

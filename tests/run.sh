@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs what is missing, builds and runs the tests.
+# Installs missing packages, builds and runs the tests.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -2,12 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares two builds by the bits that they train: same_bits.py BEFORE AFTER
 
-BEFORE and AFTER are folders with the programs, such as build/release/bin. Every job
-below runs with both. The sha256 of the weights must be the same, whatever a change of
-structure moved. Some runs are also resumed, by both, from a checkpoint that BEFORE wrote.
-One run's daemons of BEFORE are all killed; those of AFTER finish it from the state file of
-the coordinator.
-Prints a table; the exit code is 1 when a line differs.
+BEFORE and AFTER are folders with the programs, such as build/release/bin. Every job below
+runs with both. The sha256 of the weights must be the same, so that a change of structure
+changes no result. Some runs are also resumed, by both, from a checkpoint that BEFORE
+wrote. One run's daemons of BEFORE are all killed; those of AFTER finish it from the state
+file of the coordinator. Prints a table; the exit code is 1 when a line differs.
 
   --only NAME   the jobs whose name contains NAME
 """

@@ -19,7 +19,7 @@ struct Work {
   size_t chunk = 1 << 20;
   int steps = 20;
   int warm_up = 3;
-  int network_threads = 0;  // of a worker; 0: as many as it takes by itself
+  int network_threads = 0;  // of a worker; 0: the client's default
 };
 
 // A worker's or a server's side of one measurement, in a process of its own.
@@ -49,13 +49,12 @@ class Channel {
 const Channel& RawTcp();
 
 // ParameterClient and ParameterServer with SGD: the weights have `bytes` bytes
-// in blocks of a chunk, spread over the servers. Only training is left out. The
-// bytes travel over gRPC or through shared memory.
+// in blocks of a chunk, spread over the servers. They work as in training, but
+// no model computes. The bytes travel over gRPC or through shared memory.
 const Channel& OverGrpc();
 const Channel& OverSharedMemory();
 
-// For channels: what a server does while workers measure, and a worker's
-// rounds.
+// For channels: a server's part while workers measure, and a worker's rounds.
 void ServeMeasured(Wire& wire);
 void DriveMeasured(const Work& work, Wire& wire,
                    const std::function<void()>& step);

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""How much memory a server takes under load, beside the documented bound.
+"""Compares the memory that a server takes under load with the documented bound.
 
 usage: bench/server_load/server_load.py [--workers 64] [--megabytes 64] NAME=BIN [NAME=BIN ...]
 

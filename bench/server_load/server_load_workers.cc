@@ -214,8 +214,8 @@ class Workers {
   }
 
   // Returns the contributions that the server has counted. Also reads the
-  // answers that have arrived: gRPC sends and receives while somebody waits
-  // here.
+  // answers that have arrived: gRPC sends and receives only while a thread
+  // waits here.
   uint64_t Counted() {
     void* tag = nullptr;
     bool ok = false;

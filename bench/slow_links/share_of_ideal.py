@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""How much of their links' rate the servers and workers of a job use.
+"""Measures how much of their links' rate a job's servers and workers use.
 
 usage: bench/slow_links/share_of_ideal.py [--bins build/release/bin[,OTHER]]
            [--rates 200mbit,1gbit] [--sizes 1,2,4,8] [--steps 30] [--rounds 5]

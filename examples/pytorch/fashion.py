@@ -33,8 +33,8 @@ def evaluate(
     model: torch.nn.Module, data: TensorDataset, part: int = 0, parts: int = 1
 ) -> tuple[float, int, int]:
     """One part of an evaluation: the sum of the losses, the number of correctly
-    classified images and that of all images. The model computes as in evaluation
-    and is in training mode afterwards."""
+    classified images and the number of all images. The model computes as in
+    evaluation and is in training mode afterwards."""
     images, labels = (tensor[part::parts] for tensor in data.tensors)
     model.eval()
     with torch.no_grad():

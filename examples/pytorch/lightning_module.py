@@ -11,8 +11,8 @@ module:
 - train_dataloader returns cluster.resume, which begins at the position of the job and
   goes back with it. All epochs of the job are therefore a single epoch of the Trainer.
 - training_step takes Lightning's dataloader_iter, which Lightning calls experimental.
-  With the ordinary arguments Lightning reads the next batch before the step of the
-  present one, when the position after this step is not known.
+  With the ordinary arguments Lightning reads the next batch before the present step
+  ends, when the position after the step is not yet known.
 - The Trainer has one device and leaves gradients and checkpoints alone. Tributary has
   options of its own for them: accumulate= of cluster.resume replaces
   accumulate_grad_batches, clip_norm= replaces gradient_clip_val, and schedulers are

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sweeps the learning rate of a job file with Ray Tune, four trials of which the
+"""Sweeps the learning rate of a job file with Ray Tune: four trials, of which the
 worse ones end early. Each trial has a server and two workers.
 
     python examples/ray/sweep.py [JOB.yaml [FOLDER]]
 
 JOB trains with Adam and has a test set; default: digits.yaml. FOLDER gets the run
-directories and what Tune records; default: runs/sweep.
+directories and Tune's records; default: runs/sweep.
 """
 
 from __future__ import annotations

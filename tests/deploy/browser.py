@@ -24,7 +24,7 @@ class Browser:
         self.answers, answers = os.pipe()
 
         def connect():
-            # Over numbers that neither pipe has, so that none is closed too early.
+            # Through numbers that neither pipe has, so that no end is closed early.
             read, write = os.dup(commands), os.dup(answers)
             os.dup2(read, 3)
             os.dup2(write, 4)
@@ -131,7 +131,7 @@ class Browser:
             file.write(base64.b64decode(shot["data"]))
 
     def _read(self, deadline):
-        """The next message, after it was counted; None: none in time."""
+        """The next message, which is counted; None: no message came in time."""
         while b"\0" not in self.buffer:
             left = deadline - time.monotonic()
             if left <= 0 or not select.select([self.answers], [], [], left)[0]:

@@ -5,7 +5,7 @@
 passed=0
 failed=0
 
-# check SENTENCE COMMAND...: counts, and goes on either way.
+# check SENTENCE COMMAND...: counts the result and continues in any case.
 check() {
   local sentence=$1
   shift

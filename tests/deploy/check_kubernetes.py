@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks what schemas cannot: reads the objects that an overlay makes.
+"""Checks the objects that an overlay makes for errors that schemas cannot find.
 
 usage: check_kubernetes.py PROGRAM_DIR OBJECTS.yaml
 

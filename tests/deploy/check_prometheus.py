@@ -5,7 +5,7 @@
 Waits until so many targets are there, and until every recording rule, and the
 series that every alert compares with its number, has an answer; then fails when an
 alert fires, a target is down, or a scrape has labels that Prometheus had to rename.
-Also fails when an alert has no test in which it fires or none in which it does not.
+Also fails when an alert has no test that fires it, or no test that does not.
 """
 
 import argparse
@@ -32,7 +32,7 @@ def get(url, path, **arguments):
 
 
 def subject(rule):
-    """What must be there while nothing is wrong: of an alert, its left side."""
+    """The series that exist while nothing is wrong: an alert's left side."""
     if rule["type"] == "recording":
         return rule["query"]
     match = COMPARISON.match(rule["query"])

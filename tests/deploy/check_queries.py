@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Asks a live Prometheus what the dashboard's panels and its own rules ask.
+"""Runs the queries of the dashboard's panels and of the rules on a live Prometheus.
 
 usage: check_queries.py PROMETHEUS_URL SECONDS DASHBOARD.json...
 
 Every expression must parse, know its metrics and return data within SECONDS,
-while a job runs. Of an alert, comparisons are asked as 0 or 1, the sides of
-"unless" and the operand of absent() by themselves: what it looks at must be
-there, whether or not it fires. Prints what has no answer, and a closing line
-'N passed, N failed'; exit code 1 when any failed.
+while a job runs. For an alert, queries comparisons as 0 or 1, and the sides of
+"unless" and the operand of absent() by themselves: its series must exist, whether or
+not it fires. Prints queries without an answer, and a closing line 'N passed, N
+failed'; exit code 1 when any failed.
 """
 
 import json
@@ -20,7 +20,7 @@ import urllib.parse
 import urllib.request
 
 PAUSE_SECONDS = 2
-# What Grafana puts in for a scrape interval of 5 s.
+# Grafana's values of these variables for a scrape interval of 5 s.
 VARIABLES = {"__rate_interval": "20s", "__interval": "5s", "__range": "15m"}
 LABEL_VALUES = re.compile(r"label_values\((\w+), *(\w+)\)")
 PANEL_KEYS = ("id", "title", "type", "gridPos", "datasource", "targets")
@@ -107,7 +107,7 @@ def read_dashboard(path):
 
 
 def runs_of_dashboard(base, dashboard):
-    """What the dashboard's variable `run` lets people choose, in its order."""
+    """The choices of the dashboard's variable `run`, in its order."""
     [variable] = [variable for variable in dashboard["templating"]["list"]
                   if variable["name"] == "run"]
     metric, label = LABEL_VALUES.fullmatch(variable["query"]["query"]).groups()
@@ -180,7 +180,7 @@ def complaint_about(base, expression, names):
 
 
 def without_answer(base, questions, dashboards):
-    """The (name, expression, complaint) that have none for the first run."""
+    """The (name, expression, complaint) without an answer for the first run."""
     # Where the series of the only run have no label `run` there is nothing to choose.
     runs = [run for path in dashboards
             for run in runs_of_dashboard(base, read_dashboard(path))]

@@ -4,11 +4,11 @@
 
 usage: check_runs.py PROMETHEUS_URL SECONDS DASHBOARD.json RUN...
 
-While these runs go on, the variable `run` must offer exactly them. For every panel and
-every run, each series that the panel's query reads must be of that run. The answers
-for two runs must differ where their series do: a sum over all runs would be the same
-for each. Both must have been seen within SECONDS. Prints what is wrong and a closing line
-'N passed, N failed'; exit code 1 when any failed.
+While these runs train, the variable `run` must offer exactly these runs. For every panel
+and every run, each series that the panel's query reads must be of that run. The answers
+for two runs must differ where their series do: a sum over all runs would be the same for
+each. Both must have been seen within SECONDS. Prints what is wrong and a closing line 'N
+passed, N failed'; exit code 1 when any failed.
 """
 
 import itertools
@@ -43,7 +43,7 @@ def comparable(found):
 
 
 class Answer:
-    """What a panel shows of a run at a time, and what it has read for that."""
+    """A panel's answer for a run at a time, and the series that it has read."""
 
     def __init__(self, base, expression, run, seconds):
         text = check_queries.fill_in(expression, run)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# Sourced by run.sh: a container engine for the test. Where one answers it is
-# used as it stands; else Debian's dockerd is started with folders, a mount
-# namespace and a pid namespace of its own, so that nothing of it outlives this
-# script, not even where this script is killed.
+# Sourced by run.sh: a container engine for the test. If one answers, it is used
+# unchanged. Else Debian's dockerd is started with folders, a mount namespace
+# and a pid namespace of its own, so that nothing of it outlives this script,
+# even if this script is killed.
 
-engine_state=   # its folder; empty: the engine is somebody else's
+engine_state=   # its folder; empty: the engine was running already
 engine_pid=
 
 # The first line of a file, or nothing.
@@ -17,7 +17,7 @@ remember_network() {
   ls -d /sys/fs/cgroup/docker /sys/fs/cgroup/*/docker > "$engine_state/cgroups" 2> /dev/null || true
 }
 
-# The default route's: packets through a smaller one would be lost.
+# The default route's MTU: larger packets of the containers would be lost.
 smallest_mtu() {
   local device
   device=$(ip route show default | sed -n 's/.* dev \([^ ]*\).*/\1/p' | head -n 1)
@@ -75,7 +75,7 @@ remove_cgroups() {
   done
 }
 
-# Prints what the engine has left on the machine; nothing when all is as before.
+# Prints what the engine has left on the machine; empty if nothing.
 leftovers() {
   [ -n "$engine_state" ] || return 0
   ! ip link show docker0 > /dev/null 2>&1 || echo "the device docker0"

@@ -9,8 +9,8 @@ debian_sources() {
     --format '$(REPO_URI) $(CODENAME) $(COMPONENT)' | grep ' bookworm'
 }
 
-# What debian:bookworm-slim is: a minimal system without documentation that
-# starts no services.
+# Like debian:bookworm-slim, a minimal system without documentation that starts
+# no services.
 make_base() {
   local root=$work/base mirror
   mirror=$(debian_sources | sed -n 's/ bookworm main$//p' | head -n 1)

@@ -44,8 +44,8 @@ for overlay in cpu cpu-tls cpu-jobset cuda; do
   check "$overlay: options, ports, volumes and security fit" \
     "$python" tests/deploy/check_kubernetes.py "$programs" "$work/$overlay.yaml"
 done
-# The JobSet's own type has no schema here: what is compared are its pods, with those of
-# the overlay from which they are taken.
+# The JobSet's own type has no schema here, so its pods are compared with those of the
+# overlay from which they are taken.
 takes_pods() {
   "$python" - "$work" <<'PY'
 import sys
@@ -67,8 +67,8 @@ assert server["args"][-1] == "--index=$(INDEX)" and server["env"][0]["name"] == 
 PY
 }
 check "the JobSet has the pods of its overlay" takes_pods
-# cert-manager's own types have no schema here: what its certificates say is compared
-# with what the pods want.
+# cert-manager's own types have no schema here, so its certificates are compared with
+# those that the pods need.
 issues() {
   cat > "$work/kustomization.yaml" <<TXT
 resources: [$(realpath --relative-to="$work" deploy/kubernetes/overlays/cpu-tls)]

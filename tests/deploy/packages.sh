@@ -99,15 +99,15 @@ apt() {
   }
 }
 
-# Everything on the system except what installing any package changes, such as the
-# copies of the lists of users (/etc/passwd-), and but for what users keep in their homes.
+# Everything on the system except users' homes and files that installing any package
+# changes, such as the copies of the lists of users (/etc/passwd-).
 files() {
   (cd "$root" && find etc opt root srv usr var -not -path 'etc/*-' -not -path 'var/cache/*' \
     -not -path 'var/lib/apt/*' -not -path 'var/lib/dpkg/*' -not -path 'var/log/*' -not -path 'root/.local*' | sort)
 }
 
-# The compiler stands for what a C++ programmer's machine has. What our packages need
-# they must say themselves.
+# The compiler stands for a C++ programmer's machine. Our packages must name all other
+# packages that they need.
 install_compiler() {
   apt update
   apt install g++ cmake make

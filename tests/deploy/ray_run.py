@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trains Fashion-MNIST on a Ray cluster of this machine for ray.sh, which has started
-none before. Prints the result as JSON.
+"""Trains Fashion-MNIST for ray.sh on a new Ray cluster of this machine. Prints the
+result as JSON.
 
     ray_run.py plain|actors|node|cancelled|refused RUN_DIR EPOCHS
 
@@ -85,7 +85,7 @@ def exported() -> list[str]:
 
 
 def start_cluster() -> Callable[[], None] | None:
-    """What disturbs the run; None: nothing."""
+    """Returns the function that disturbs the run; None: nothing does."""
     if MODE == "node":
         cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 4})
         second = cluster.add_node(num_cpus=4)

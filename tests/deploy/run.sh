@@ -45,7 +45,7 @@ configure() {
   export TRIBUTARY_SERVERS=2 TRIBUTARY_WORKERS=2 TRIBUTARY_CHECKPOINT_STEPS=200
   mkdir "$work/job"
   write_job bsp.yaml 6 bsp
-  # Where staleness has a bound every rule has something to look at.
+  # With bounded staleness every rule has series to evaluate.
   write_job ssp.yaml 24 "{ssp: {staleness: 2}}"
 }
 
@@ -62,7 +62,7 @@ write_job() {
 ends_by_sigterm() {
   local container start millis code
   container=$(docker run -d --network none -v "$PWD/examples:/job:ro" "$tag" "$@")
-  # Bit 14 of what it handles.
+  # Bit 14 of the mask of handled signals.
   wait_for 60 "$1 to handle SIGTERM" docker exec "$container" \
     grep -qE '^SigCgt:.*[4-7c-f][0-9a-f]{3}$' /proc/1/status || true
   start=$(date +%s%N)
@@ -92,7 +92,7 @@ programs = [file["fileName"] for file in document["files"]]
 print(" ", len(names), "packages,", len(programs), "programs")
 sys.exit(not ("libgrpc++1.51" in names and "/usr/local/bin/tributary-server" in programs))'
 }
-# The operator is answered, and nobody without a certificate.
+# The operator gets answers, and callers without a certificate get none.
 asks_who_calls() {
   local ask=(docker exec "$(id_of coordinator)" tributary status --coordinator 127.0.0.1:7070)
   "${ask[@]}" --tls /tls/operator && ! "${ask[@]}"
@@ -145,8 +145,8 @@ reach() { wait_for 300 "step $1 of the job $TRIBUTARY_RUN" has_reached "$1"; }
 restarts_of() { docker inspect -f '{{.RestartCount}}' "$1"; }
 was_restarted() { [ "$(restarts_of "$1")" -ge 1 ]; }
 
-# A worker by the engine's hand, which takes a hand to start it again; then a
-# server that ends by itself, which its restart policy brings back.
+# Kills a worker through the engine, so that it must be started by hand; then
+# lets a server end by itself, which its restart policy starts again.
 kill_one_by_one() {
   local worker server
   begin killed bsp.yaml

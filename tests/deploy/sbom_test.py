@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks what deploy/docker/sbom.sh prints of this system.
+"""Checks the output of deploy/docker/sbom.sh for this system.
 
 usage: sbom_test.py PROGRAM...
 

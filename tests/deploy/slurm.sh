@@ -112,7 +112,7 @@ loses_daemon() {
 }
 is_in_use() { sinfo --noheader --Node --nodes="$1" --states=alloc,mix | grep . > /dev/null; }
 
-# What a power failure leaves: no daemon, no steps, none of their processes.
+# Simulates a power failure of a node: kills its daemon, its steps and their processes.
 loses_node() {
   local task tasks
   tasks=$(grep -lsz "^SLURMD_NODENAME=node2$" /proc/[0-9]*/environ | cut -d / -f 3)
@@ -127,7 +127,7 @@ was_stopped() {
   [ "$(field "$TRIBUTARY_RUNS/$job/$1/summary.json" status)" = interrupted ] &&
     [ -n "$(tributary checkpoint list "$TRIBUTARY_RUNS/$job/$1")" ]
 }
-# Slurm may set the delay after it was shortened, so that is repeated.
+# Slurm may set the delay again after it was shortened, so it is shortened repeatedly.
 has_started() {
   ! is "$job" PENDING || hurry "$job" || true
   test -s "$TRIBUTARY_RUNS/$job/$1/metrics.jsonl"

@@ -56,7 +56,7 @@ start_cluster() {
 }
 are_idle() { [ "$(sinfo --noheader --Node --partition=low --states=idle | wc -l)" = 2 ]; }
 
-# The processes of a node: its daemon, and what keeps the steps of its jobs.
+# The processes of a node: its daemon, and the keepers of its jobs' steps.
 daemon_of() { cat "$work/slurmd.$1.pid"; }
 
 stop_cluster() {
@@ -70,7 +70,7 @@ stop_cluster() {
   wait_for 20 "the end of the daemons" has_no_daemons
 }
 has_no_jobs() { [ -z "$(squeue --noheader)" ]; }
-# All of them name a file of $work in their command line or their environment.
+# All daemons name a file of $work in their command line or environment.
 has_no_daemons() { [ -z "$(processes_of_work)" ]; }
 processes_of_work() {
   local process

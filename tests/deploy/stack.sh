@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# Sourced by run.sh: deploy/compose as the test sees it, and what is asked of it.
+# Sourced by run.sh: functions that inspect the stack of deploy/compose.
 
 compose() {
   docker-compose -f deploy/compose/docker-compose.yml --project-name "$tag" "$@"
@@ -48,7 +48,7 @@ everybody_is_healthy() {
   done
 }
 
-# Limits, and nothing that a daemon does not need: all six of them.
+# All six containers have limits, and no rights that a daemon does not need.
 is_confined() {
   local role container confined='^[^ ]+ true \[ALL\] true \[no-new-privileges:true\] (tributary|nobody)$'
   for role in coordinator server worker prometheus; do

@@ -38,13 +38,13 @@ def anchors(text):
 
 
 def line_with(source, name, wanted):
-    """The line of the source nearest to the wanted one that has the name; None: none has."""
+    """The line with the name that is nearest to the wanted line; None: no line has it."""
     lines = [i for i, line in enumerate(source.splitlines(), start=1) if name in line]
     return min(lines, key=lambda line: abs(line - wanted), default=None)
 
 
 def problem(file, text, target):
-    """What is wrong with a link in the file, and the target that mends it, if one does."""
+    """The error of a link in the file, and a target that repairs it, if there is one."""
     if re.match(r"[a-z]+:", target):
         return "", None  # elsewhere
     path, _, anchor = target.partition("#")

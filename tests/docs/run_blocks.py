@@ -3,9 +3,9 @@
 """Runs the commands of Markdown files, so that documents do not rot.
 
 Blocks of the language `sh` run, in order, in one bash for each file. The bash starts in
-an empty folder with links to what stands in the repository's root, so a document can
-name `examples/digits.yaml` and write to `runs/`. A comment on the line before a block
-changes what happens to it:
+an empty folder with links to the files of the repository's root, so a document can name
+`examples/digits.yaml` and write to `runs/`. A comment on the line before a block changes
+what happens to it:
 
   <!-- not run: REASON -->    skips the block; REASON is printed
   <!-- run if: COMMAND -->    skips the block when COMMAND fails

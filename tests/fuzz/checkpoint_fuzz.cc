@@ -16,7 +16,7 @@
 namespace tributary::fuzz {
 namespace {
 
-// The front of a file that announces what follows.
+// The front of a file, with a header that describes the rest.
 std::string Content(PagedFileKind kind, absl::string_view message,
                     absl::string_view data) {
   ContentHeader header;

@@ -19,7 +19,7 @@ constexpr int64_t kNow = 1'000'000'000;
 constexpr int64_t kSecond = 1'000'000;
 constexpr uint32_t kFew = 8;
 
-// Lets every place of a small job say something, and time pass.
+// Lets every member of a small job send a message, and lets time pass.
 void GoOn(const v1::ClusterSpec& cluster, JobState* job) {
   for (v1::Role role : {v1::ROLE_SERVER, v1::ROLE_WORKER}) {
     const auto places = static_cast<uint32_t>(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Delimited text: testing can read what training can read, and reads the same.
+// Delimited text: training and test readers accept and read the same text.
 #include "worker/train/data/readers/csv/csv_reader.h"
 
 #include <string>

@@ -21,7 +21,7 @@ inline RowRange RangeOf(uint8_t byte) {
   return {.first = byte & 7, .count = byte >> 3 & 7};
 }
 
-// The promises of every reader about its results.
+// Checks what every reader promises about its results.
 inline void CheckRawData(const RawData& data) {
   int64_t features = data.numeric_width;
   for (int64_t width : data.code_widths) features += width;
@@ -56,7 +56,7 @@ void ExpectSame(const std::vector<T>& all, const std::vector<T>& part,
          "a range of rows is that of the whole file");
 }
 
-// `part` is what was read of `all` from row `first` on.
+// `part` was read from the same data as `all`, from row `first` on.
 inline void CheckRange(const RawData& all, const RawData& part, int64_t first) {
   const auto row = static_cast<size_t>(first);
   ExpectSame(all.bytes, part.bytes,

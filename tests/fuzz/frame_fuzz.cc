@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames of the hot path: whatever generated code of protobuf takes,
-// DecodeFrame takes for the same message, however the bytes are cut into
-// slices.
+// Frames of the hot path: DecodeFrame reads the same message as protobuf's
+// generated code, however the bytes are cut into slices.
 #include <google/protobuf/message.h>
 
 #include <cstring>

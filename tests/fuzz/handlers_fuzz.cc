@@ -249,7 +249,7 @@ JobControl::Options ControlOptions(uint8_t choice, const Clock* clock) {
   return options;
 }
 
-// The coordinator's cores under their lock, and what its threads do.
+// The coordinator's cores under their lock, and the work of its threads.
 class Control {
  public:
   explicit Control(uint8_t choice) : control_(ControlOptions(choice, &clock_)) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The main function of a fuzz target without libFuzzer: runs every file of the
-// given folder once, in order, so that what was found is found again.
+// given folder once, in order, so that earlier findings are tested again.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -30,7 +30,7 @@ int main(int argc, char** argv) {
   std::sort(inputs.begin(), inputs.end());
   for (const std::filesystem::path& path : inputs) {
     std::printf("%s\n", path.c_str());
-    std::fflush(stdout);  // what breaks is the last one named
+    std::fflush(stdout);  // a crash is in the last file named
     std::ifstream file(path, std::ios::binary);
     const std::string input{std::istreambuf_iterator<char>(file), {}};
     if (!file) {

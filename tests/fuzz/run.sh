@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds the fuzz targets with clang and runs each from its seeds; prints last
-# what came of it. An input that breaks something is kept and named.
+# Builds the fuzz targets with clang and runs each from its seeds; prints the
+# results last. An input that breaks something is kept and named.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

@@ -4,8 +4,8 @@
 
 usage: tests/gpu/busy_threads.py [SECONDS]
 
-Looks twice, SECONDS (2) apart, at all threads of processes whose name begins with
-tributary, and prints the shares of each process' threads, the busiest first.
+Measures all threads of processes whose name begins with tributary over SECONDS
+(2), and prints the shares of each process' threads, the busiest first.
 """
 
 import glob

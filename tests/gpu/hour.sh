@@ -183,7 +183,7 @@ k2() {
     return 0
   fi
   local tool share filter log
-  # NCCL asks for kernels that it was not built with, and goes on without them.
+  # NCCL asks for kernels that are not in its build, and continues without them.
   local more=(--report-api-errors no)
   while read -r tool share filter; do  # share: percent of the time
     log=$work/$tool.log

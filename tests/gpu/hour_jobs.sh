@@ -17,7 +17,7 @@ train() {
   return $status
 }
 
-# told RUN KEY: prints a value of its summary.
+# told RUN KEY: prints a value of the run's summary.
 told() {
   python3 -c 'import json, sys
 value = json.load(open(sys.argv[1] + "/summary.json"))
@@ -196,8 +196,8 @@ YAML
 
 # ---- k7: what the way to servers costs a large model
 
-# parts_of RUN: the median of a step after the first ten, in milliseconds, and of
-# it what the device computes and what the worker waits for.
+# parts_of RUN: the median step after the first ten, in milliseconds, and its
+# parts: the device's computing and the worker's waiting.
 parts_of() {
   python3 -c 'import json, statistics, sys
 steps = [json.loads(line) for line in open(sys.argv[1] + "/metrics.jsonl")][10:]

@@ -68,7 +68,7 @@ class OneDigestTest : public ::testing::TestWithParam<OneDigestCase> {
   }
 
   std::set<std::string> digests_;
-  std::set<size_t> blocks_;  // of a server
+  std::set<size_t> blocks_;  // per server
   int runs_ = 0;
 };
 

@@ -54,7 +54,7 @@ class ReferenceRun {
   const Version& After(int64_t steps);
 
  private:
-  // late: the version of whose weights the gradients are.
+  // late: the version at whose weights the gradients are computed.
   Version Next(const Version& now, const Version& late, int64_t step);
   Tensors MeanGradient(const Tensors& weights, int64_t step);
   double Square(const std::vector<float>& tensor);

@@ -4,9 +4,9 @@
 
 PyTorch 1.13 (Debian's python3-torch) in float64 on one thread; tolerances are
 4 times the error of the same run in float32, at least 1e-6, or 3e-6 of
-trainings. Data-parallel ranks
-and micro-batches are played one after the other: each normalizes with its own
-statistics, whose means weighted by samples move the running ones.
+trainings. Data-parallel ranks and micro-batches are computed one after the
+other. Each normalizes with its own statistics; their means, weighted by
+samples, move the running statistics.
 """
 import copy
 import json

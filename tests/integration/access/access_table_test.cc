@@ -174,9 +174,9 @@ class AccessTableTest : public testing::TemporaryFolderTest {
     return MakeTicket(key_, {job, role, index, incarnation});
   }
 
-  // Calls a method of the processes that take only certificates; `tokens`: of
-  // those that also take tokens. A busy machine may need several attempts to
-  // connect.
+  // Calls a method of the processes that take only certificates or, with
+  // `tokens`, of those that also take tokens. A busy machine may need several
+  // attempts to connect.
   grpc::Status Call(const std::string& method, const CallerProof& proof,
                     const std::string& request = "", bool tokens = false) {
     return Attempt(method, proof, request, tokens, /*wait_for_ready=*/true);

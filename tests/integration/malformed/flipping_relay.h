@@ -37,8 +37,8 @@ class FlippingRelay {
   const std::string& address() const { return relay_.address(); }
 
   // Call it when all calls of a round (a step, a pull) have ended; `clients`:
-  // how many clients have made these calls. Fails the test unless each damaged
-  // answer of the round was followed by one more call.
+  // the number of clients that made these calls. Fails the test unless each
+  // damaged answer of the round was followed by one more call.
   void EndRound(int clients) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

@@ -84,7 +84,7 @@ std::string PullOf(const testing::Cluster& cluster, int64_t version) {
   return Http2Peer::Message(pull.SerializeAsString());
 }
 
-// A version has 4 MiB. The peer requests every version and reads no answer.
+// A version is 4 MiB. The peer requests every version and reads no answer.
 TEST(GreedyPeersTest, WhoReadsNothingIsGivenNoMore) {
   constexpr int kSteps = 150;
   constexpr int64_t kBlockBytes = 4 << 20;

@@ -11,20 +11,20 @@ namespace tributary::testing {
 class PowerCut {
  public:
   struct Survivors {
-    bool names = false;  // whatever was created, renamed or removed
-    bool bytes = false;  // of the files whose names survive
+    bool names = false;  // all names survive, synced or not
+    bool bytes = false;  // all bytes of files whose names survive
   };
 
-  // Cuts the power of `folder`, which must not contain symbolic links. All that
-  // is synced is copied to `copies`, an empty folder elsewhere.
+  // Simulates this for `folder`, which must not contain symbolic links. All
+  // that is synced is copied to `copies`, an empty folder elsewhere.
   PowerCut(std::string folder, std::string copies);
 
   // NAME=VALUE of the programs that write to the folder, from the folder's
   // start on.
   std::vector<std::string> Environment() const;
 
-  // Leaves in the folder what a power cut would leave. The programs that write
-  // to it must have ended.
+  // Reduces the folder to the content that a power cut would leave. The
+  // programs that write to it must have ended.
   void Happen(const Survivors& survivors) const;
 
  private:

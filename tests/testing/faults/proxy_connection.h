@@ -56,7 +56,7 @@ class ProxyConnection {
   void PassOnEnd(bool back);
   // Resets the connection on both sides.
   void Reset();
-  // Drops what comes from here on. Neither side learns of the other's end.
+  // Drops all later bytes. Neither side learns that the other has ended.
   void Silence();
   bool silent() const { return silent_; }
   bool dead() const { return dead_; }

@@ -3,8 +3,8 @@
 // would leave of it (power_cut.h). TRIBUTARY_SYNCED_FOLDER names the folder,
 // TRIBUTARY_SYNCED where the copies are: "KEY" has the bytes that a file had
 // when it was synced, or the lines "KEY NAME" of a synced folder's entries.
-// Whatever is not synced is not there, as POSIX allows: fsync of a file does
-// not keep its name, and fsync of a folder keeps only names.
+// Nothing else survives, as POSIX allows: fsync of a file does not keep its
+// name, and fsync of a folder keeps only names.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/file.h>

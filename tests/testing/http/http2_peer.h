@@ -24,8 +24,8 @@ class Http2Peer {
 
   // Connects to a loopback port. The server may send 2 GiB before it has to
   // wait for this end, but at most `window` bytes of each answer. Null when no
-  // process listens. With `tls`, encrypts the connection as that context says;
-  // null also when the handshake fails.
+  // process listens. With `tls`, encrypts the connection by that context, and
+  // also returns null when the handshake fails.
   static std::unique_ptr<Http2Peer> Connect(int port,
                                             uint32_t window = INT32_MAX,
                                             ssl_ctx_st* tls = nullptr);
@@ -50,8 +50,8 @@ class Http2Peer {
 
   // Sends these bytes as they are, which need not be a frame.
   bool SendRaw(absl::string_view bytes);
-  // Whether the server has closed the connection; reads and drops what there
-  // is, without waiting. With TLS nothing can be read afterwards.
+  // Whether the server has closed the connection; reads and drops bytes that
+  // have arrived, without waiting. With TLS nothing can be read afterwards.
   bool IsClosed() const;
   // Limits every wait of this end for the other; then the call fails.
   void SetTimeout(int seconds);

@@ -19,7 +19,7 @@ namespace tributary::testing {
 class PinnedPages final : public PinnedMemory {
  public:
   PinnedPages(void* memory, size_t bytes) : memory_(memory), bytes_(bytes) {
-    // Maps the pages of a shared mapping again. Nobody remaps others.
+    // Maps the pages of a shared mapping again. Other pages are never remapped.
     void* const again = mremap(memory, 0, bytes, MREMAP_MAYMOVE);
     if (again != MAP_FAILED) mapped_ = static_cast<char*>(again);
     All& all = AllPages();
