@@ -29,7 +29,7 @@ struct LocalRunOptions {
   // errors, and stops once all workers have finished the last of these steps.
   struct Probe {
     int64_t first_step = 0;  // from 1
-    int64_t last_step = 0;   // 0: this is no replay
+    int64_t last_step = 0;   // 0: not a replay
     std::string folder;      // for what the workers find (worker/train/trainer/
                              // step_probe.h); must exist
   } probe;

@@ -132,7 +132,7 @@ Outputs RunSoftmax(Ops& ops) {
 
 // The outputs of each row. The gradients of gamma and beta are a separate
 // check, because their sums over rows have no fixed order.
-// With `rms` it is RMSNorm.
+// With `rms`, runs RMSNorm.
 Outputs RunLayerNorm(Ops& ops, bool rms, bool parameters) {
   Outputs rows, sums;
   for (const Matrix& s : kShapes) {

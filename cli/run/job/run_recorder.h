@@ -65,7 +65,7 @@ class RunRecorder {
     return evaluations_;
   }
   int64_t last_step() const { return last_step_; }
-  // Of the final weights; empty: they are not written yet. Call it when the
+  // The checksum of the final weights; empty: not written yet. Call it when the
   // coordinator's thread has ended.
   const std::string& weights_sha256() const { return weights_sha256_; }
 

@@ -49,8 +49,8 @@ ProgressView RunScreen::PositionOf(const JobUpdate& update, int64_t step,
   return view;
 }
 
-// Whether the program does not set the number of its samples: every rank then
-// reports one sample a step, which means nothing.
+// True if the program does not count its samples. Every rank then reports one
+// sample a step, so the screen counts steps.
 bool RunScreen::CountsSteps(uint64_t samples, int64_t steps) const {
   return job_.has_program() &&
          samples <= static_cast<uint64_t>(steps) * job_.cluster().workers();

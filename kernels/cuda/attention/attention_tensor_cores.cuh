@@ -49,7 +49,7 @@ __device__ void StoreParts(const AttentionCall& call,
 #if TRIBUTARY_TENSOR_CORES
 
 // Copies kCount rows of each operand to shared memory, rounded to bfloat16, one
-// tile behind the other.
+// tile after the other.
 template <int kCount, int kDim, int kBlock, int kOperands>
 __device__ void LoadTensorTiles(const AttentionCall& call,
                                 const AttentionRows (&operands)[kOperands],

@@ -71,7 +71,7 @@ TEST_F(CheckpointKeyTest, TheKeyIsASecretAndTravelsEncrypted) {
   EXPECT_FALSE(fs::exists(Path("run")));
 }
 
-// The writers of a checkpoint's files, and the words that make them write.
+// The processes that write a checkpoint's files, and the options for that.
 struct Writers {
   const char* name;
   Words words;

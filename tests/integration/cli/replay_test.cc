@@ -250,7 +250,7 @@ TEST_F(ReplayTest, RefusesAStepThatTheRunHasNotRecorded) {
   EXPECT_THAT(output_, HasSubstr("has recorded steps 1 to 40, not step 41"));
 }
 
-// A worker that is lost early takes its reports of all steps so far with it.
+// If a worker is lost early, its reports of all steps so far are lost, too.
 TEST_F(ReplayTest, SaysWhyAFirstStepOrALastOneHasNoLossToCompareWith) {
   WriteJob("job.yaml", kServers);
   Train("run");

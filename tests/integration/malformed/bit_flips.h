@@ -51,8 +51,8 @@ class BitFlips {
 };
 
 // Whether protobuf reads both as the same message. Some bits have no meaning: a
-// bool is true for every number but 0, and the last byte of a ten-byte number
-// has only one bit that counts.
+// bool is true for every number except 0, and the last byte of a ten-byte
+// number has only one bit that counts.
 template <typename Message>
 bool SameMessage(const Message& message, const std::string& bytes) {
   Message other;

@@ -11,7 +11,7 @@ namespace {
 using absl::StatusCode;
 
 constexpr char kCoordinatorService[] = "/tributary.v1.CoordinatorService/";
-// This is no holder's incarnation, even with a few bits flipped.
+// Not the incarnation of any holder, even with a few bits flipped.
 constexpr uint64_t kNobody = 0x5555'5555'5555'5555;
 
 Malformed Make(const char* method, const google::protobuf::MessageLite& request,

@@ -8,7 +8,7 @@
 
 namespace tributary::testing {
 
-// Returns a key of the file itself, whatever its name, as in "f1234-567.89":
+// Returns a key that identifies a file whatever its name, as in "f1234-567.89":
 // 'f' for a file or 'd' for a folder, then inode and time of birth, because a
 // file system gives the inode of a removed file to a new one. Returns "" if
 // there is no file, or one of another kind. Follows links.

@@ -15,8 +15,8 @@ class PowerCut {
     bool bytes = false;  // all bytes of files whose names survive
   };
 
-  // Simulates this for `folder`, which must not contain symbolic links. All
-  // that is synced is copied to `copies`, an empty folder elsewhere.
+  // Simulates power cuts of `folder`, which must not contain symbolic links.
+  // All that is synced is copied to `copies`, an empty folder elsewhere.
   PowerCut(std::string folder, std::string copies);
 
   // NAME=VALUE of the programs that write to the folder, from the folder's

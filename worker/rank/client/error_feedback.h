@@ -25,7 +25,7 @@ class ErrorFeedback {
                 uint32_t rank);
 
   // One pointer for each parameter: null when the parameter has no residual,
-  // because the rank does not push it or it travels as float32. Empty when the
+  // because the rank does not push it or pushes it as float32. Empty when the
   // plan has no error feedback.
   absl::Span<float* const> residuals() const { return pointers_; }
 

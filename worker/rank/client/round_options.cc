@@ -44,7 +44,7 @@ Held HeldOf(const ParameterClient::Options& options,
 }
 
 // Servers at loopback addresses share this machine with all workers of the job.
-// Otherwise the workers' machines are unknown, so this one counts as alone.
+// Otherwise the workers' machines are unknown, so this worker counts as alone.
 int ProcessorsAWorker(const v1::Plan& plan) {
   const bool here = absl::c_all_of(plan.servers(), IsLoopback);
   const int workers =

@@ -15,10 +15,10 @@
 namespace tributary {
 
 // Moves bytes between any two ranks of a group. A message moves once both sides
-// have posted it: the sender names the receiver and a tag, the receiver the
-// sender and the same tag, and both the same number of bytes, at least 1. For
-// each sender and receiver a tag may be used once. Thread-safe; an Operation is
-// for one thread.
+// have posted it: the sender names the receiver and a tag, the receiver names
+// the sender and the same tag, and both pass the same number of bytes, at least
+// 1. For each sender and receiver a tag may be used once. Thread-safe; an
+// Operation is for one thread.
 class Mesh {
  public:
   // One side of a message. Destroying it gives the message up.

@@ -13,8 +13,7 @@
 namespace tributary {
 namespace {
 
-// Elements summed at a time: a tile of each of a few parts fits in the L2
-// cache.
+// Elements summed at a time, so that tiles of a few parts fit in the L2 cache.
 constexpr int64_t kTile = 16 * 1024;
 // Tags of StartSend and StartReceive; the tags of collectives are lower.
 constexpr uint64_t kSingle = uint64_t{1} << 63;

@@ -73,8 +73,8 @@ class GradientSynchronizer {
   virtual absl::Status Checkpoint(int64_t /*step*/, bool /*best*/) {
     return absl::OkStatus();
   }
-  // Does the same after the job's last step, if a checkpoint of it remains. The
-  // newest weights are in the model then.
+  // Does the same after the job's last step, if that step leaves a checkpoint.
+  // The newest weights are in the model then.
   virtual absl::Status End(int64_t /*step*/) { return absl::OkStatus(); }
 
   // Sets the learning rates of the next steps, as in PushPullRequest; empty:

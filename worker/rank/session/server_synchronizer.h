@@ -30,7 +30,7 @@ struct ServerSynchronizerParts {
   // sent.
   std::shared_ptr<SharedArena> gradient_memory;
   int64_t total_steps = 0;
-  // Returns the samples of all ranks in a step, from 0; null: unknown before.
+  // Returns the samples of all ranks in a step, from 0; null: not known ahead.
   std::function<uint64_t(int64_t step)> all_samples;
   // For the steps that a rank takes by itself with local_sgd: the learning rate
   // of training.optimizer, and the job's parameter groups.

@@ -138,7 +138,7 @@ class Session {
   // With a delay (sync: {bsp: {delay: 1}}) the program's weights are those of
   // one step before. ShowNewest waits for the newest ones and publishes them,
   // HideNewest brings the late ones back. Call both between two steps. The next
-  // FinishStep returns their error, too.
+  // FinishStep returns an error of theirs, too.
   virtual bool is_late() const = 0;
   virtual absl::Status ShowNewest() = 0;
   virtual absl::Status HideNewest() = 0;

@@ -51,8 +51,8 @@ struct Normalization {
 absl::StatusOr<Normalization> ResolveNormalization(
     const NormalizeOptions& options, const RawData& train);
 
-// The same for `rows` rows that `parts` visits in parts; `train` has at least
-// one of them. Equal rows give the same bits.
+// The same for `rows` rows, which `parts` visits part by part; `train` has at
+// least one of them. Equal rows give the same bits.
 absl::StatusOr<Normalization> ResolveNormalization(
     const NormalizeOptions& options, const RawData& train, int64_t rows,
     const RowParts& parts);

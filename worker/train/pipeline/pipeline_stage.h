@@ -67,8 +67,8 @@ class PipelineStage {
     double scale = 1;         // of the summed loss, as in Loss::Differentiate
     bool accumulate = false;  // add to the gradients of the previous Run
     // Called once for each parameter when its gradient is final; the gradient
-    // of a shared parameter is then summed over its stages. Empty when more of
-    // the step follows.
+    // of a shared parameter is then summed over its stages. Empty unless this
+    // Run is the step's last.
     std::function<void(int parameter)> gradient_ready;
   };
 

@@ -27,8 +27,8 @@ class Predictor {
     bool last = false;      // the last step's, even if the best are kept
   };
   // Reads RUN/model.json and the weights. NotFound and InvalidArgument name the
-  // file. InvalidArgument also: the run's weights.safetensors has another
-  // checksum than model.json records. A file that the caller names is used
+  // file. InvalidArgument also when weights.safetensors of the run does not
+  // have the checksum in model.json. A file that the caller names is used
   // without this check.
   static absl::StatusOr<std::unique_ptr<Predictor>> Open(
       const std::string& run, const WeightsChoice& choice);

@@ -24,7 +24,7 @@ struct WorkerOptions {
   v1::Device device = v1::DEVICE_AUTO;
   std::optional<uint32_t> index;  // rank to take; unset: any free one
   // Selects the CUDA device, modulo the number of the machine's devices; unset:
-  // the rank of the job. Ranks that are threads of one process always use the
+  // the rank of the job. Ranks that are threads of one process always use their
   // rank.
   std::optional<uint32_t> local_rank;
   std::string metrics_listen;  // host:port for HTTP; empty: no listener

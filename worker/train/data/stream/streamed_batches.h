@@ -32,7 +32,7 @@ class StreamedBatches {
 
   // Fills a batch with the rank's rows of a global batch of an epoch, both from
   // 0. Cheap for the batch that follows the previous one; any other batch reads
-  // its window anew. Errors as in StoredRows::Read.
+  // its window again. Errors as in StoredRows::Read.
   absl::Status Fill(int64_t epoch, int64_t batch, Batch* out);
 
  private:

@@ -15,7 +15,7 @@ namespace tributary {
 // means that name; "" means the columns without a name.
 struct CsvColumnNames {
   std::string label;
-  // With neither numeric nor categorical, all columns but label and ignore are
+  // Without numeric and categorical, all columns except label and ignore are
   // numeric.
   std::vector<std::string> numeric;
   std::vector<std::string> categorical;

@@ -45,8 +45,8 @@ class CsvLabels {
   absl::Status CheckWords() const;
 
   const WordList& words() const { return words_; }
-  // Returns the names of the classes, by class number: as the job lists them,
-  // or sorted by bytes. Empty if every label is a number.
+  // Returns the names of the classes, by class number: in the job's order, or
+  // sorted by bytes. Empty if every label is a number.
   std::vector<std::string> Classes() const;
   // Returns the value of each word. Fails if a word is not among the classes of
   // the training data.
