@@ -25,7 +25,7 @@ struct LayerShare {
   std::vector<LayerCollective> backward;
 };
 
-// One rank's part of a model that `ranks` share by tensor parallelism
+// One rank's part of a model that several ranks share by tensor parallelism
 // (Shoeybi et al. 2019).
 struct ModelShare {
   std::vector<LayerShare> layers;

@@ -9,8 +9,8 @@
 
 namespace tributary {
 
-// Tells which blocks may leave as gradients become final in the backward pass:
-// a block leaves with the last of its elements. A plain object.
+// Tells which blocks can be sent as gradients become final in the backward
+// pass: a block is sent once its last element is final. A plain object.
 class GradientBucketer {
  public:
   // `plan` must outlive the bucketer. `holds`: true for the blocks of this

@@ -6,9 +6,8 @@
 
 namespace tributary {
 
-// How far the contributions of a rank have come, including those of an earlier
-// process of the rank: to one block, to all blocks of a server, or to all
-// servers.
+// How many of a rank's contributions have reached one block, all blocks of a
+// server, or all servers. Those of an earlier process of the rank count, too.
 struct RankProgress {
   // `steps` of a rank that contributes to no block: its stage of the model has
   // no parameters.

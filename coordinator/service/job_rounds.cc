@@ -97,8 +97,8 @@ void JobRounds::SaveWeights(const v1::Plan& plan, int64_t step) {
   control_.output().Saved(plan.epoch(), saved);
 }
 
-// Repeats the hand-over while the disk is full, so that the weights are not
-// lost.
+// Repeats the hand-over while the disk is full, for a limited time, so that the
+// weights are not lost.
 absl::Status JobRounds::HandOver(const FinalWeights& weights,
                                  uint64_t plan_epoch) {
   const int64_t start = options_.clock->NowMicros();

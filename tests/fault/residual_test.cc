@@ -42,7 +42,7 @@ class ResidualTest : public CheckpointFaultTest {
     // Delayed gradients diverge at the rate of other tests.
     EditJob("learning_rate: 0.05", "learning_rate: 0.01");
   }
-  // Returns the files of ranks in a checkpoint.
+  // Returns the residual files of a checkpoint, sorted.
   std::vector<std::string> ResidualsIn(const std::string& folder) const {
     std::vector<std::string> paths;
     for (const auto& entry : fs::directory_iterator(folder)) {

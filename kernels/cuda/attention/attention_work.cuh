@@ -86,8 +86,8 @@ __device__ inline void StoreFour(const float4& four, bool quads, int d, int dim,
 }
 
 // Calls store(o, r, d, four) for rows [first, first + kCount) of each operand o
-// in groups of four elements, which are zeros outside the operand. With `quads`
-// up to kMost loads are under way at a time.
+// in groups of four elements, which are zeros outside the operand. If
+// `quads` is true, each thread has up to `kMost` loads under way at a time.
 template <int kCount, int kDim, int kBlock, int kMost, int kOperands,
           typename Store>
 __device__ void ForEachFour(const AttentionRows (&operands)[kOperands],

@@ -164,7 +164,7 @@ TEST_F(CheckpointCommandTest, AFolderWithoutAManifestIsNoCheckpoint) {
   EXPECT_EQ(Run({"export", "run", "x"}).exit_code, 2);
 }
 
-// A command that uses another checkpoint than the one meant must say so.
+// It is refused, and the message names the checkpoint before it.
 TEST_F(CheckpointCommandTest, ADamagedNewestOneIsNotPassedOver) {
   const std::string manifest = std::string(kStep40) + "/manifest.ckpt";
   const std::string shard = std::string(kStep40) + "/shard-002-of-003.ckpt";

@@ -13,8 +13,8 @@ namespace tributary {
 // named "body.0.weight", "shortcut.0.weight".
 class ResidualLayer final : public Layer {
  public:
-  // Both branches must take samples of input_shape, return output_shape, and
-  // have their memory. shortcut may be null.
+  // `body` and, if it is not null, `shortcut` must take samples of input_shape,
+  // return output_shape and have memory already (LayerStack::Place).
   ResidualLayer(Ops* ops, Shape input_shape, Shape output_shape,
                 std::unique_ptr<LayerStack> body,
                 std::unique_ptr<LayerStack> shortcut)

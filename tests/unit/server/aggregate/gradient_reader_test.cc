@@ -127,7 +127,8 @@ TEST_P(GradientReaderTest, APayloadOfAnotherSizeStillHasItsChecksum) {
   EXPECT_EQ(ScanGradient(block, Payload()).crc32c, 0u);
 }
 
-// In the last unit of the third slice, which begins at element 3006.
+// They are in the last unit of the third slice; the slice begins at element
+// 3006.
 TEST(TopKScanTest, IndicesThatDoNotAscendAreFound) {
   const Block block = MakeBlock("top_k");
   std::string bytes = Encode(block, Numbers(block));

@@ -40,7 +40,7 @@ class ParameterGroupsTest : public ParameterShardTest {
     Initialize();
   }
 
-  // Sorts the values of "a", "b" and "c" as the block's slices are.
+  // Puts the values of "a", "b" and "c" into the order of the block's slices.
   std::vector<float> InOrder(const std::vector<float>& a_b_c) const {
     static constexpr int kFirst[] = {0, 1, 2};
     std::vector<float> values;
